@@ -1,0 +1,1 @@
+//! The grammar of nvidia-smi's output in all its forms, and of its relatives.

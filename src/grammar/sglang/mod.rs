@@ -1,0 +1,3 @@
+//! The grammar of SGLang's log lines.
+
+pub mod catalogue;

@@ -1,0 +1,5 @@
+//! Input: sources to logical lines.
+
+mod line;
+
+pub use line::LogicalLine;

@@ -1,0 +1,83 @@
+//! The launcher's arguments, typed.
+//!
+//! `server_args=` is a Python repr in most releases and a dict in the newest; both become the same ordered map of
+//! typed values. It is a module of its own because the budget, the expected stages and the reports all ask it.
+
+/// A Python value as a `server_args=` line prints it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Argument {
+    /// `None`.
+    None,
+    /// `True` or `False`.
+    Bool(bool),
+    /// A whole number.
+    Integer(i128),
+    /// A float, in its shortest repr.
+    Float(f64),
+    /// A string, unescaped.
+    Text(String),
+    /// A list or tuple.
+    List(Vec<Argument>),
+    /// A dict, or the fields of a nested record; in printed order.
+    Record(Vec<(String, Argument)>),
+    /// Something that is no literal (`<function …>`, an enum member), as printed.
+    Opaque(String),
+}
+
+/// The arguments of one launch, in printed order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ServerArgs {
+    entries: Vec<(String, Argument)>,
+    /// Whether the line ended before its closing bracket: absent keys are then unknown for a second reason.
+    pub cut: bool,
+}
+
+impl ServerArgs {
+    /// Arguments from parsed entries.
+    pub fn new(entries: Vec<(String, Argument)>, cut: bool) -> Self {
+        ServerArgs { entries, cut }
+    }
+
+    /// All entries, in printed order.
+    pub fn entries(&self) -> &[(String, Argument)] {
+        &self.entries
+    }
+
+    /// The value of `key`. `None` where the line does not hold it: unknown, not the default.
+    pub fn get(&self, key: &str) -> Option<&Argument> {
+        self.entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// The whole number under `key`.
+    pub fn integer(&self, key: &str) -> Option<i128> {
+        match self.get(key)? {
+            Argument::Integer(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The number under `key`, whole or not.
+    pub fn float(&self, key: &str) -> Option<f64> {
+        match self.get(key)? {
+            Argument::Integer(number) => Some(*number as f64),
+            Argument::Float(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The flag under `key`.
+    pub fn flag(&self, key: &str) -> Option<bool> {
+        match self.get(key)? {
+            Argument::Bool(flag) => Some(*flag),
+            _ => None,
+        }
+    }
+
+    /// The string under `key`.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        match self.get(key)? {
+            Argument::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
