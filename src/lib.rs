@@ -3,6 +3,8 @@
 pub mod event;
 pub mod grammar;
 pub mod input;
+pub mod launch;
+pub mod ledger;
 pub mod observe;
 pub mod place;
 pub mod quantity;

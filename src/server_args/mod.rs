@@ -81,3 +81,8 @@ impl ServerArgs {
         }
     }
 }
+
+/// stand-in
+pub fn version_range(_: &ServerArgs) -> crate::version::VersionRange {
+    crate::version::VersionRange::ALL
+}

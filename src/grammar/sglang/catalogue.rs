@@ -30,3 +30,9 @@ pub struct Template {
     /// Who prints it.
     pub printers: Printers,
 }
+impl Template {
+    /// stand-in
+    pub fn wording_range(&self) -> crate::version::VersionRange {
+        crate::version::VersionRange { first: self.first, last: self.last }
+    }
+}
