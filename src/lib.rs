@@ -1,6 +1,8 @@
 //! Reads SGLang start-up logs and nvidia-smi dumps, and tells where the GPU memory went.
 
+pub mod analysis;
 pub mod event;
+pub mod finding;
 pub mod grammar;
 pub mod input;
 pub mod launch;
@@ -8,7 +10,10 @@ pub mod ledger;
 pub mod observe;
 pub mod place;
 pub mod quantity;
+pub mod reconcile;
+pub mod rules;
 pub mod server_args;
 pub mod stage;
+pub mod thresholds;
 pub mod time;
 pub mod version;

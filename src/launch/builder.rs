@@ -114,6 +114,9 @@ impl LaunchBuilder {
         let mut launches: Vec<Launch> =
             groups.into_iter().flat_map(|sorter| sorter.launches).map(OpenLaunch::close).collect();
         launches.sort_by_key(|launch| launch.first_line);
+        if let Some(last) = launches.last_mut() {
+            last.left_out = self.left_out;
+        }
         launches
     }
 }
@@ -302,6 +305,7 @@ impl OpenLaunch {
             notes: Vec::new(),
             failures: Vec::new(),
             retractions: 0,
+            left_out: 0,
             served: false,
             outcome: Outcome::Incomplete,
             failed_stage: None,
@@ -342,7 +346,7 @@ impl OpenLaunch {
             let rank_event = RankEvent { event: Arc::clone(event), worker, repeated_at: Vec::new() };
             match position.and_then(|index| self.launch.ranks.get_mut(index)) {
                 Some(rank) => rank.events.push(rank_event),
-                None => self.launch.ranks.push(Rank { tag, events: vec![rank_event], left_out: 0 }),
+                None => self.launch.ranks.push(Rank { tag, events: vec![rank_event] }),
             }
         }
     }

@@ -9,7 +9,7 @@ mod duplicates;
 mod expect;
 mod outcome;
 
-pub use builder::LaunchBuilder;
+pub use builder::{LaunchBuilder, MOST_EVENTS};
 pub use expect::{Expectation, expectation};
 
 use crate::event::{Event, Role};
@@ -63,8 +63,6 @@ pub struct Rank {
     pub tag: RankTag,
     /// Its lines.
     pub events: Vec<RankEvent>,
-    /// How many more lines of this rank were left out to bound memory (see [`builder`]).
-    pub left_out: u64,
 }
 
 impl Rank {
@@ -103,6 +101,8 @@ pub struct Launch {
     pub failures: Vec<Arc<Event>>,
     /// How many traffic lines (retractions) were printed after ready.
     pub retractions: u64,
+    /// How many more lines were left out to bound memory (see [`MOST_EVENTS`]).
+    pub left_out: u64,
     /// Whether requests were served within the log.
     pub served: bool,
     /// How it ended.

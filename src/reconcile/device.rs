@@ -1,0 +1,177 @@
+//! Which device a rank ran on, and which sample of it to compare with.
+//!
+//! A log hardly says it: `CUDA_VISIBLE_DEVICES` renumbers what the arguments count. So the free memory of the log is held
+//! against each device of the dump, the arguments break ties, and what stays a tie is said, not guessed.
+
+use crate::launch::{Launch, Rank};
+use crate::ledger::Ledger;
+use crate::observe::Observation;
+use crate::quantity::{GIB, Quantity};
+use crate::time::Stamp;
+
+/// How far a device's used memory may be from the log's to be taken for the same device at all.
+const MATCH_LIMIT: i128 = GIB;
+
+/// How the device of a rank is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DeviceBasis {
+    /// Its used memory matches that one device's only.
+    Match,
+    /// The arguments number it, and the dump does not speak against it.
+    Argument,
+    /// The user said so.
+    Option,
+}
+
+impl DeviceBasis {
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DeviceBasis::Match => "smi-match",
+            DeviceBasis::Argument => "argument",
+            DeviceBasis::Option => "option",
+        }
+    }
+}
+
+/// Several devices match a rank equally well, and nothing breaks the tie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tie {
+    /// The devices in question.
+    pub devices: Vec<u32>,
+}
+
+/// The device of one rank.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeviceChoice {
+    /// The device, as the instrument numbers it.
+    pub device: Option<u32>,
+    /// How it is known.
+    pub basis: Option<DeviceBasis>,
+    /// The sample to compare with.
+    pub observation: Option<usize>,
+    /// Where no choice was possible.
+    pub tie: Option<Tie>,
+}
+
+/// Chooses a device and a sample for each rank of a launch. `mapped` is what the user gave with `--map`.
+pub fn choose_devices(
+    launch: &Launch,
+    ledgers: &[Ledger],
+    observations: &[Observation],
+    mapped: &dyn Fn(&Rank) -> Option<u32>,
+) -> Vec<DeviceChoice> {
+    let moment = launch.ready.as_ref().and_then(|ready| ready.stamp).or(launch.last_event_at);
+    launch
+        .ranks
+        .iter()
+        .zip(ledgers)
+        .map(|(rank, ledger)| choose(launch, rank, ledger, observations, mapped(rank), moment))
+        .collect()
+}
+
+fn choose(
+    launch: &Launch,
+    rank: &Rank,
+    ledger: &Ledger,
+    observations: &[Observation],
+    mapped: Option<u32>,
+    moment: Option<Stamp>,
+) -> DeviceChoice {
+    let sample_of = |device: u32| nearest_sample(observations, device, moment);
+    let chosen = |device: u32, basis: DeviceBasis| DeviceChoice {
+        device: Some(device),
+        basis: Some(basis),
+        observation: sample_of(device),
+        tie: None,
+    };
+    if let Some(device) = mapped {
+        return chosen(device, DeviceBasis::Option);
+    }
+    let argument = device_by_arguments(launch, rank);
+    let mut devices: Vec<u32> = observations
+        .iter()
+        .filter(|sample| sample.used.is_some())
+        .filter_map(|sample| sample.device)
+        .collect();
+    devices.sort_unstable();
+    devices.dedup();
+    let mismatch = |device: u32| -> Option<i128> {
+        let sample = observations.get(sample_of(device)?)?;
+        Some(distance(sample, ledger.final_free()?)?.magnitude().low())
+    };
+    let matching: Vec<u32> = devices
+        .iter()
+        .copied()
+        .filter(|device| mismatch(*device).is_some_and(|bytes| bytes <= MATCH_LIMIT))
+        .collect();
+    match (matching.as_slice(), argument) {
+        ([only], _) => chosen(*only, DeviceBasis::Match),
+        ([], Some(device)) if devices.contains(&device) || devices.is_empty() => {
+            chosen(device, DeviceBasis::Argument)
+        }
+        ([], _) => DeviceChoice::default(),
+        (several, Some(device)) if several.contains(&device) => chosen(device, DeviceBasis::Argument),
+        (several, _) => {
+            DeviceChoice { tie: Some(Tie { devices: several.to_vec() }), ..DeviceChoice::default() }
+        }
+    }
+}
+
+/// How far a sample's free memory is from the log's, the driver's reserve aside.
+fn distance(sample: &Observation, free_by_log: Quantity) -> Option<Quantity> {
+    if let Some(free) = sample.free {
+        return Some(free - free_by_log);
+    }
+    let remainder = sample.total? - sample.used? - free_by_log;
+    let reserve = sample.reserved.or_else(|| super::known_reserve(sample.name.as_deref()?, sample.total?));
+    Some(remainder - reserve.unwrap_or(Quantity::ZERO))
+}
+
+/// The sample of a device that is nearest in time to `moment`, and from it on, where clocks allow; else the last one.
+fn nearest_sample(observations: &[Observation], device: u32, moment: Option<Stamp>) -> Option<usize> {
+    let samples = observations.iter().enumerate().filter(|(_, sample)| {
+        sample.device == Some(device)
+            && sample.mig.is_none()
+            && sample.used.is_some()
+            && sample.total.is_some()
+    });
+    samples
+        .map(|(index, sample)| {
+            let apart = sample.taken_at.zip(moment).and_then(|(taken, moment)| taken.seconds_since(&moment));
+            // Before ready the device was still filling: such samples rank behind all later ones.
+            let rank = match apart {
+                Some(seconds) if seconds >= -1.0 => (0, seconds.abs()),
+                Some(seconds) => (1, seconds.abs()),
+                None => (0, 0.0),
+            };
+            (index, rank)
+        })
+        .min_by(|(one, a), (other, b)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(other.cmp(one)))
+        .map(|(index, _)| index)
+}
+
+/// The device that the launcher gives a rank: `base_gpu_id` plus the rank's number on its node times `gpu_id_step`
+/// (SGLang `managers/scheduler` launch, 0.4 to 0.5.23), before `CUDA_VISIBLE_DEVICES` renumbers it.
+fn device_by_arguments(launch: &Launch, rank: &Rank) -> Option<u32> {
+    if let Some(gpu) = rank.tag.coordinates.gpu {
+        return Some(gpu);
+    }
+    let arguments = launch.args()?;
+    let size = |key: &str| arguments.integer(key).filter(|size| *size > 0).unwrap_or(1);
+    let (tensor, pipeline, nodes) = (size("tp_size"), size("pp_size"), size("nnodes"));
+    let coordinates = rank.tag.coordinates;
+    let (tp, pp, dp) =
+        (coordinates.tp.unwrap_or(0), coordinates.pp.unwrap_or(0), coordinates.dp.unwrap_or(0));
+    // With DP attention the data-parallel ranks share the tensor-parallel group; otherwise each replica has its own GPUs.
+    let replica = if arguments.flag("enable_dp_attention") == Some(true) {
+        0
+    } else {
+        i128::from(dp) * tensor * pipeline
+    };
+    let world = tensor * pipeline;
+    let per_node = (world / nodes).max(1);
+    let local = (i128::from(pp) * tensor + i128::from(tp)).rem_euclid(per_node);
+    let base = arguments.integer("base_gpu_id").unwrap_or(0);
+    u32::try_from(base + (replica + local) * arguments.integer("gpu_id_step").unwrap_or(1)).ok()
+}
