@@ -81,8 +81,3 @@ impl ServerArgs {
         }
     }
 }
-
-/// stand-in
-pub fn version_range(_: &ServerArgs) -> crate::version::VersionRange {
-    crate::version::VersionRange::ALL
-}
