@@ -3,6 +3,17 @@
 //! `server_args=` is a Python repr in most releases and a dict in the newest; both become the same ordered map of
 //! typed values. It is a module of its own because the budget, the expected stages and the reports all ask it.
 
+mod json;
+mod keys;
+mod line;
+mod literal;
+mod release;
+mod string;
+
+pub use keys::key_range;
+pub use line::parse;
+pub use release::version_range;
+
 /// A Python value as a `server_args=` line prints it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Argument {
@@ -24,10 +35,23 @@ pub enum Argument {
     Opaque(String),
 }
 
+/// How a line prints its arguments: the form changed with the releases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// `disable_flashinfer=False, …, `: five flags, no brackets (0.1.20).
+    Flags,
+    /// `ServerArgs(key=value, …)`: a dataclass repr (0.2.15 to 0.5.18).
+    Repr,
+    /// `{'key': value, …}`: a dict repr (0.5.20 and later).
+    Dict,
+}
+
 /// The arguments of one launch, in printed order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServerArgs {
     entries: Vec<(String, Argument)>,
+    /// The form they were printed in. `None` for arguments that no line printed.
+    pub form: Option<Form>,
     /// Whether the line ended before its closing bracket: absent keys are then unknown for a second reason.
     pub cut: bool,
 }
@@ -35,7 +59,7 @@ pub struct ServerArgs {
 impl ServerArgs {
     /// Arguments from parsed entries.
     pub fn new(entries: Vec<(String, Argument)>, cut: bool) -> Self {
-        ServerArgs { entries, cut }
+        ServerArgs { entries, form: None, cut }
     }
 
     /// All entries, in printed order.
