@@ -83,7 +83,8 @@ mod tests {
 
     #[test]
     fn every_literal_contains_a_piece_and_traffic_none() {
-        let literals = ["avail mem", "mem usage", "available_gpu_mem", "KV Cache", "Mamba Cache", "GB", "Decode batch"];
+        let literals =
+            ["avail mem", "mem usage", "available_gpu_mem", "KV Cache", "Mamba Cache", "GB", "Decode batch"];
         let pieces = cover(&literals);
         for literal in literals {
             assert!(pieces.iter().any(|piece| literal.contains(piece.as_str())), "{literal}: {pieces:?}");

@@ -110,7 +110,9 @@ mod tests {
     use super::*;
 
     fn utf16(text: &str, big_endian: bool) -> Vec<u8> {
-        text.encode_utf16().flat_map(|unit| if big_endian { unit.to_be_bytes() } else { unit.to_le_bytes() }).collect()
+        text.encode_utf16()
+            .flat_map(|unit| if big_endian { unit.to_be_bytes() } else { unit.to_le_bytes() })
+            .collect()
     }
 
     #[test]

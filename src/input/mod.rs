@@ -5,6 +5,8 @@ mod encoding;
 mod line;
 mod needles;
 mod scan;
+#[cfg(test)]
+mod scan_tests;
 mod source;
 mod survey;
 mod window;

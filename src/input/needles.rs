@@ -61,8 +61,12 @@ impl Needles {
     /// # Errors
     /// Where the literals together exceed the regex crate's size limits (megabytes of them).
     pub fn new(classes: &[NeedleClass<'_>]) -> Result<Needles, regex::Error> {
-        let literals: Vec<&str> =
-            classes.iter().flat_map(|class| class.literals).copied().filter(|literal| !literal.is_empty()).collect();
+        let literals: Vec<&str> = classes
+            .iter()
+            .flat_map(|class| class.literals)
+            .copied()
+            .filter(|literal| !literal.is_empty())
+            .collect();
         let cover = cover(&literals);
         let cover: Vec<&str> = cover.iter().map(String::as_str).collect();
         Ok(Needles {
@@ -93,7 +97,11 @@ impl Needles {
             let (start, end) = (at + candidate.start(), at + candidate.end());
             // Candidates in close succession are confirmed together, so that a text full of them costs one pass of
             // the slower search and not one for each candidate.
-            reach = if candidate.start() <= reach { (reach * 2).min(FARTHEST_CONFIRMATION) } else { self.longest };
+            reach = if candidate.start() <= reach {
+                (reach * 2).min(FARTHEST_CONFIRMATION)
+            } else {
+                self.longest
+            };
             let low = start.saturating_sub(self.longest).max(from);
             let high = (end + reach).min(bytes.len());
             if let Some(found) = bytes.get(low..high).and_then(|part| self.literals.find(part)) {
@@ -106,9 +114,9 @@ impl Needles {
 
     /// The context that a line wants: the widest of the classes that hit it, `None` where none does.
     pub fn classify(&self, line: &[u8]) -> Option<Context> {
-        self.classes.iter().filter(|(regex, _)| regex.is_match(line)).map(|(_, context)| *context).reduce(|one, other| {
-            Context { before: one.before.max(other.before), after: one.after.max(other.after) }
-        })
+        self.classes.iter().filter(|(regex, _)| regex.is_match(line)).map(|(_, context)| *context).reduce(
+            |one, other| Context { before: one.before.max(other.before), after: one.after.max(other.after) },
+        )
     }
 }
 

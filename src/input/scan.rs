@@ -6,17 +6,29 @@
 //! Every rule below depends on the text alone and never on where a buffer happens to end; the tests hold tiny
 //! buffers, whole files and several threads against each other.
 
-use super::needles::{Context, Needles};
+use super::needles::Needles;
 use super::window::{Cursor, Window};
 use memchr::{memchr2, memrchr2};
 use std::io;
 use std::ops::ControlFlow;
 
 /// The longest segment kept, in bytes: what goes beyond is cut off. An SGLang `server_args` line may have 50 KB.
-pub const LONGEST_SEGMENT: usize = 1 << 20;
+pub const LONGEST_SEGMENT: u64 = 1 << 20;
 
-/// How far before a hit's segment its context may begin, in bytes.
-pub(super) const LOOK_BACK: usize = 16 << 10;
+/// How much the scan keeps of the text around a hit, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// The longest segment.
+    pub segment: u64,
+    /// How far before a hit's segment its context may begin.
+    pub look_back: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { segment: LONGEST_SEGMENT, look_back: 16 << 10 }
+    }
+}
 
 /// One segment as it stands in the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +50,7 @@ pub struct RawLine<'a> {
 /// The scan's state over one source.
 pub(super) struct Scanner<'s, 'w> {
     needles: &'s Needles,
+    limits: Limits,
     sink: &'s mut dyn FnMut(RawLine<'_>) -> ControlFlow<()>,
     window: Window<'w>,
     /// No needle begins before this offset but in segments dealt with.
@@ -52,15 +65,22 @@ pub(super) struct Scanner<'s, 'w> {
 impl<'s, 'w> Scanner<'s, 'w> {
     pub fn new(
         needles: &'s Needles,
+        limits: Limits,
         window: Window<'w>,
         sink: &'s mut dyn FnMut(RawLine<'_>) -> ControlFlow<()>,
     ) -> Self {
-        Scanner { needles, sink, window, searched: 0, emitted: 0, due: 0, stopped: false }
+        Scanner { needles, limits, sink, window, searched: 0, emitted: 0, due: 0, stopped: false }
     }
 
     /// Whether the sink has asked for the end.
     pub fn stopped(&self) -> bool {
         self.stopped
+    }
+
+    /// How many bytes the scan has room for: the most it ever held.
+    #[cfg(test)]
+    pub fn held(&self) -> usize {
+        self.window.capacity()
     }
 
     /// Scans to the end of the source; says how many bytes and line feeds there were, and whether a line was left
@@ -105,20 +125,21 @@ impl<'s, 'w> Scanner<'s, 'w> {
 
     /// Reads on; what may still be needed stays: the unfinished segment, and the look-back before it.
     fn fill(&mut self) -> io::Result<()> {
-        let (searched, emitted) = (self.searched, self.emitted);
+        let (searched, emitted, limits) = (self.searched, self.emitted, self.limits);
         self.window.fill(|window| {
-            let farthest = searched.saturating_sub((LONGEST_SEGMENT + LOOK_BACK) as u64).max(window.base());
-            let segment = match last_separator(window.bytes(), window.index(farthest), window.index(searched)) {
+            let farthest = searched.saturating_sub(limits.segment + limits.look_back).max(window.base());
+            let segment = match last_separator(window.bytes(), window.index(farthest), window.index(searched))
+            {
                 Some(at) => window.base() + at as u64 + 1,
                 None => farthest,
             };
-            segment.saturating_sub(LOOK_BACK as u64).max(emitted)
+            segment.saturating_sub(limits.look_back).max(emitted)
         })
     }
 
     /// The segment with the needle, after its context before.
     fn hand_on_hit(&mut self, start: u64, end: u64) -> io::Result<()> {
-        let longest = LONGEST_SEGMENT as u64;
+        let longest = self.limits.segment;
         let Some(segment) = self.segment_start(start, start.saturating_sub(longest)) else {
             return self.leave_segment(start);
         };
@@ -159,9 +180,10 @@ impl<'s, 'w> Scanner<'s, 'w> {
             return;
         }
         let cursor = self.window.locate(from);
-        let line_head = if cursor.line_start < from { self.window.line_head() } else { &[] };
         let (line, column) = (cursor.newlines + 1, from - cursor.line_start + 1);
-        let line = RawLine { bytes: self.window.slice(from, to), line, column, line_head, hit, cut };
+        let line_head = if column > 1 { self.window.line_head(from).to_vec() } else { Vec::new() };
+        let bytes = self.window.slice(from, to);
+        let line = RawLine { bytes, line, column, line_head: &line_head, hit, cut };
         self.stopped = (self.sink)(line).is_break();
     }
 
@@ -178,7 +200,7 @@ impl<'s, 'w> Scanner<'s, 'w> {
     /// Where the segment that begins at `from` ends, where the next begins, and whether it is cut; `None` at the end
     /// of the source. Reads on as needed.
     fn segment_end(&mut self, from: u64) -> io::Result<Option<(u64, u64, bool)>> {
-        let limit = from + LONGEST_SEGMENT as u64;
+        let limit = from + self.limits.segment;
         let mut looked = from;
         loop {
             let low = self.window.index(looked);
@@ -196,7 +218,7 @@ impl<'s, 'w> Scanner<'s, 'w> {
                 let cut = end > limit;
                 return Ok((end > from).then_some((end.min(limit), end.min(limit), cut)));
             }
-            let keep = from.saturating_sub(LOOK_BACK as u64).max(self.emitted);
+            let keep = from.saturating_sub(self.limits.look_back).max(self.emitted);
             self.window.fill(|_| keep)?;
         }
     }
@@ -223,7 +245,7 @@ impl<'s, 'w> Scanner<'s, 'w> {
 
     /// The segments before `segment`, first to last: at most `count`, not handed on yet, within the look-back.
     fn lines_before(&self, segment: u64, count: usize) -> Vec<(u64, u64)> {
-        let lowest = segment.saturating_sub(LOOK_BACK as u64);
+        let lowest = segment.saturating_sub(self.limits.look_back);
         let mut found = Vec::new();
         let mut next = segment;
         while found.len() < count && next > self.emitted {
@@ -246,7 +268,7 @@ impl<'s, 'w> Scanner<'s, 'w> {
             while self.window.end() < offset && !self.window.ended() {
                 self.window.fill(|window| window.base())?;
             }
-            let low = self.window.index(near.offset + LOOK_BACK as u64);
+            let low = self.window.index(near.offset + self.limits.look_back);
             let found = last_separator(self.window.bytes(), low, self.window.index(offset));
             if found.is_none() && far.offset < near.offset {
                 self.window.jump(far)?;

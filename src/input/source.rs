@@ -4,7 +4,7 @@
 
 use super::encoding::{Encoding, Utf16Reader};
 use super::needles::Needles;
-use super::scan::{RawLine, Scanner};
+use super::scan::{Limits, RawLine, Scanner};
 use super::survey::{Plan, scan_file};
 use super::window::{Cursor, Feed, Window};
 use std::fs::File;
@@ -59,7 +59,9 @@ pub enum InputError {
     #[error("{0}: permission denied")]
     PermissionDenied(Arc<str>),
     /// A compressed file.
-    #[error("{name} is compressed ({format}): unpack it on the way in, as in `{command} {name} | vramledger`")]
+    #[error(
+        "{name} is compressed ({format}): unpack it on the way in, as in `{command} {name} | vramledger`"
+    )]
     Compressed {
         /// The source.
         name: Arc<str>,
@@ -119,7 +121,13 @@ pub(super) struct ReadPlan {
 impl Default for ReadPlan {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-        let survey = Plan { threads, block: 64 << 10, blocks_per_read: 4, reads_per_span: 8 };
+        let survey = Plan {
+            threads,
+            block: 64 << 10,
+            blocks_per_read: 4,
+            reads_per_span: 8,
+            limits: Limits::default(),
+        };
         ReadPlan { stream_block: 256 << 10, large: 4 << 20, survey }
     }
 }
@@ -159,18 +167,18 @@ pub(super) fn scan_as_planned(
                 Some(size) if size >= plan.large && Encoding::detect(&head) == Encoding::Utf8 => {
                     scan_file(&file, size, needles, plan.survey, sink).map(|end| (end, head))
                 }
-                _ => scan_stream(head, file, needles, plan.stream_block, sink),
+                _ => scan_stream(head, file, needles, plan, sink),
             }
         }
         Source::Stdin => {
             let mut stdin = io::stdin().lock();
             let head = examined_head(&mut stdin, &name)?;
-            scan_stream(head, stdin, needles, plan.stream_block, sink)
+            scan_stream(head, stdin, needles, plan, sink)
         }
         Source::Memory { bytes, .. } => {
             let mut bytes: &[u8] = bytes;
             let head = examined_head(&mut bytes, &name)?;
-            scan_stream(head, bytes, needles, plan.stream_block, sink)
+            scan_stream(head, bytes, needles, plan, sink)
         }
     };
     let (end, head) = result.map_err(|error| InputError::from_io(&name, error))?;
@@ -206,7 +214,7 @@ fn scan_stream(
     head: Vec<u8>,
     rest: impl Read,
     needles: &Needles,
-    block: usize,
+    plan: ReadPlan,
     sink: &mut dyn FnMut(RawLine<'_>) -> ControlFlow<()>,
 ) -> io::Result<(Cursor, Vec<u8>)> {
     let encoding = Encoding::detect(&head);
@@ -216,7 +224,8 @@ fn scan_stream(
         Encoding::Utf16Le => Box::new(Utf16Reader::new(stream, false)),
         Encoding::Utf16Be => Box::new(Utf16Reader::new(stream, true)),
     };
-    let mut scanner = Scanner::new(needles, Window::new(Feed::Stream(reader), block), sink);
+    let mut scanner =
+        Scanner::new(needles, plan.survey.limits, Window::new(Feed::Stream(reader), plan.stream_block), sink);
     Ok((scanner.run_to_end()?, head))
 }
 
@@ -230,7 +239,8 @@ const COMPRESSED: [(&[u8], &str, &str); 5] = [
 ];
 
 /// How well-known binary files begin.
-const BINARY: [&[u8]; 6] = [b"\x7fELF", b"PK\x03\x04", b"%PDF-", b"\x89PNG", b"SQLite format 3\0", b"\xca\xfe\xba\xbe"];
+const BINARY: [&[u8]; 6] =
+    [b"\x7fELF", b"PK\x03\x04", b"%PDF-", b"\x89PNG", b"SQLite format 3\0", b"\xca\xfe\xba\xbe"];
 
 /// Whether this is no text: a well-known beginning, or more than a fifth of bytes that no text has.
 ///
@@ -261,8 +271,14 @@ mod tests {
     #[test]
     fn what_is_no_log_is_refused_with_words_that_help() {
         for (bytes, words) in [
-            (b"\x1f\x8b\x08\0rest".as_slice(), "pasted is compressed (gzip): unpack it on the way in, as in `gzip -dc pasted | vramledger`"),
-            (b"\x28\xb5\x2f\xfdrest", "pasted is compressed (zstd): unpack it on the way in, as in `zstd -dc pasted | vramledger`"),
+            (
+                b"\x1f\x8b\x08\0rest".as_slice(),
+                "pasted is compressed (gzip): unpack it on the way in, as in `gzip -dc pasted | vramledger`",
+            ),
+            (
+                b"\x28\xb5\x2f\xfdrest",
+                "pasted is compressed (zstd): unpack it on the way in, as in `zstd -dc pasted | vramledger`",
+            ),
             (b"\x7fELF\x02", "pasted is a binary file, not a log"),
             (b"\x01\x02\x03\xff\xfe\x05text", "pasted is a binary file, not a log"),
             (b"", "pasted is empty"),

@@ -5,7 +5,7 @@
 //! hit, results need no merging, and a block full of hits costs the survey nothing, for it stops at the first.
 
 use super::needles::Needles;
-use super::scan::{LONGEST_SEGMENT, LOOK_BACK, RawLine, Scanner};
+use super::scan::{Limits, RawLine, Scanner};
 use super::window::{Cursor, Feed, Window, read_at};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -24,6 +24,8 @@ pub(super) struct Plan {
     pub blocks_per_read: usize,
     /// Reads of one span: what a thread does at a stretch and reports at once.
     pub reads_per_span: usize,
+    /// What the scan that follows keeps.
+    pub limits: Limits,
 }
 
 impl Plan {
@@ -81,13 +83,21 @@ fn survey(file: &File, length: u64, needles: &Needles, plan: Plan, first: u64, s
     }
 }
 
-fn survey_span(file: &File, start: u64, length: u64, needles: &Needles, plan: Plan, buffer: &mut [u8]) -> Span {
+fn survey_span(
+    file: &File,
+    start: u64,
+    length: u64,
+    needles: &Needles,
+    plan: Plan,
+    buffer: &mut [u8],
+) -> Span {
     let stop = (start + plan.bytes_per_span()).min(length);
     let mut facts = Vec::with_capacity(plan.blocks_per_read * plan.reads_per_span);
     let mut cursor = Cursor { offset: start, newlines: 0, line_start: start };
     while cursor.offset < stop {
         let own = usize::try_from(stop - cursor.offset).unwrap_or(usize::MAX).min(plan.bytes_per_read());
-        let wanted = usize::try_from(length - cursor.offset).unwrap_or(usize::MAX).min(own + needles.longest() - 1);
+        let wanted =
+            usize::try_from(length - cursor.offset).unwrap_or(usize::MAX).min(own + needles.longest() - 1);
         let read = read_full(file, buffer.get_mut(..wanted).unwrap_or_default(), cursor.offset)?;
         if read == 0 {
             break; // The file has become shorter meanwhile.
@@ -125,8 +135,9 @@ fn visit(
     sink: &mut dyn FnMut(RawLine<'_>) -> ControlFlow<()>,
 ) -> io::Result<Cursor> {
     let window = Window::new(Feed::File(file, 0, length), plan.bytes_per_read());
-    let mut scanner = Scanner::new(needles, window, sink);
-    let mut trail = Trail::default();
+    let mut scanner = Scanner::new(needles, plan.limits, window, sink);
+    let Limits { segment, look_back } = plan.limits;
+    let mut trail = Trail { here: Cursor::default(), past: VecDeque::new(), reach: segment + look_back };
     for receiver in spans.iter().cycle() {
         if trail.here.offset >= length {
             break;
@@ -135,7 +146,7 @@ fn visit(
         let before = trail.here;
         for facts in span? {
             if facts.hit {
-                let (near, far) = (trail.back(LOOK_BACK), trail.back(LOOK_BACK + LONGEST_SEGMENT));
+                let (near, far) = (trail.back(look_back), trail.back(look_back + segment));
                 scanner.enter(trail.here.offset, near, far)?;
                 scanner.run_until(facts.end.offset)?;
                 if scanner.stopped() {
@@ -153,25 +164,26 @@ fn visit(
 }
 
 /// The positions at the beginnings of the last blocks.
-#[derive(Default)]
 struct Trail {
     here: Cursor,
     past: VecDeque<Cursor>,
+    /// How many bytes before here a position may be asked for.
+    reach: u64,
 }
 
 impl Trail {
     fn step(&mut self, to: Cursor) {
         self.past.push_back(self.here);
         self.here = to;
-        let oldest = to.offset.saturating_sub((LOOK_BACK + LONGEST_SEGMENT) as u64);
+        let oldest = to.offset.saturating_sub(self.reach);
         while self.past.get(1).is_some_and(|cursor| cursor.offset <= oldest) {
             self.past.pop_front();
         }
     }
 
     /// The latest known position at least `bytes` before here, or the earliest known.
-    fn back(&self, bytes: usize) -> Cursor {
-        let limit = self.here.offset.saturating_sub(bytes as u64);
+    fn back(&self, bytes: u64) -> Cursor {
+        let limit = self.here.offset.saturating_sub(bytes);
         let known = self.past.iter().rev().find(|cursor| cursor.offset <= limit).or(self.past.front());
         known.copied().unwrap_or(self.here)
     }

@@ -57,7 +57,16 @@ impl<'a> Window<'a> {
     pub fn new(feed: Feed<'a>, block: usize) -> Self {
         let (base, ended, filled) = (0, false, 0);
         let cursor = Cursor::default();
-        Window { feed, block: block.max(1), buffer: Vec::new(), filled, base, ended, cursor, head: Vec::new() }
+        Window {
+            feed,
+            block: block.max(1),
+            buffer: Vec::new(),
+            filled,
+            base,
+            ended,
+            cursor,
+            head: Vec::new(),
+        }
     }
 
     /// The bytes held.
@@ -73,6 +82,12 @@ impl<'a> Window<'a> {
     /// The absolute offset behind the last byte held.
     pub fn end(&self) -> u64 {
         self.base + self.filled as u64
+    }
+
+    /// The size of the buffer.
+    #[cfg(test)]
+    pub fn capacity(&self) -> usize {
+        self.buffer.capacity()
     }
 
     /// Whether the source has nothing more.
@@ -96,6 +111,7 @@ impl<'a> Window<'a> {
             let keep = keep(self);
             self.let_go(keep);
             if self.buffer.len() - self.filled < self.block {
+                self.buffer.reserve_exact(self.filled + self.block - self.buffer.len());
                 self.buffer.resize(self.filled + self.block, 0);
             }
         }
@@ -120,13 +136,21 @@ impl<'a> Window<'a> {
         if self.cursor.offset < self.base + dropped as u64 {
             self.advance(self.base + dropped as u64);
         }
-        if self.cursor.line_start >= self.base {
-            let head = self.slice(self.cursor.line_start, self.cursor.line_start + HEAD as u64).to_vec();
-            self.head = head;
-        }
+        self.extend_head(self.base + dropped as u64);
         self.buffer.copy_within(dropped..self.filled, 0);
         self.filled -= dropped;
         self.base += dropped as u64;
+    }
+
+    /// Remembers how the cursor's physical line begins, as far as `to`: that part of the window is about to go.
+    fn extend_head(&mut self, to: u64) {
+        let start = self.cursor.line_start;
+        if start >= self.base {
+            self.head.clear();
+        }
+        let (from, to) = (start + self.head.len() as u64, to.min(start + HEAD as u64));
+        let range = self.index(from)..self.index(to);
+        self.head.extend_from_slice(self.buffer.get(range).unwrap_or_default());
     }
 
     fn advance(&mut self, to: u64) {
@@ -141,15 +165,12 @@ impl<'a> Window<'a> {
         self.cursor
     }
 
-    /// The beginning of the physical line that the cursor stands in, as far as it was kept; at most `HEAD` bytes.
-    pub fn line_head(&self) -> &[u8] {
-        let end = self.cursor.offset.min(self.cursor.line_start + HEAD as u64);
-        if self.cursor.line_start >= self.base {
-            self.slice(self.cursor.line_start, end)
-        } else {
-            let length = usize::try_from(end - self.cursor.line_start).unwrap_or(HEAD).min(self.head.len());
-            self.head.get(..length).unwrap_or_default()
-        }
+    /// How the physical line that holds `offset` begins, up to there; at most `HEAD` bytes. The offset is the one
+    /// that was located last.
+    pub fn line_head(&mut self, offset: u64) -> &[u8] {
+        self.extend_head(offset);
+        let length = usize::try_from(offset - self.cursor.line_start).unwrap_or(HEAD).min(self.head.len());
+        self.head.get(..length).unwrap_or_default()
     }
 
     /// Starts anew at a position further on; only files can.
