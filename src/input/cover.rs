@@ -1,0 +1,97 @@
+//! Chooses a few short pieces that stand for many literals, for the sake of the vectorised search.
+//!
+//! Separate from the needles because it knows something they do not: what the bulk of a serving log looks like.
+
+use std::collections::{BTreeMap, HashSet};
+
+/// The length of a piece. Three bytes are as specific as the vectorised search's fingerprint needs.
+const PIECE: usize = 3;
+
+/// What most lines of a log are. A piece that occurs here would stop the search at every other line.
+const TRAFFIC: &str = "\
+[2026-11-29 13:52:07 TP0] Decode batch, #running-req: 13, #token: 10240, token usage: 0.06, cuda graph: True, gen throughput (token/s): 3894.71, #queue-req: 0, \n\
+[2026-11-29 13:52:08 DP1 TP2] Decode batch. #running-req: 49, #full token: 1587, full token usage: 0.25, swa token usage: 0.33, accept len: 2.17, accept rate: 0.54, cuda graph: False,\n\
+[2026-11-29 13:52:07] Prefill batch, #new-seq: 1, #new-token: 1024, #cached-token: 896, token usage: 0.00, #running-req: 0, #queue-req: 0, #pending-token: 0, input throughput (token/s): 38.71\n\
+[2026-11-29 13:52:06] INFO:     127.0.0.1:57580 - \"POST /generate HTTP/1.1\" 200 OK\n\
+INFO:     10.42.7.19:43968 - \"POST /v1/chat/completions HTTP/1.1\" 200 OK\n\
+INFO:     10.0.3.1:8145 - \"GET /health HTTP/1.1\" 503 Service Unavailable\n\
+INFO:     10.0.3.1:8145 - \"GET /health_generate HTTP/1.1\" 200 OK\n\
+INFO:     10.0.3.1:8145 - \"GET /get_model_info HTTP/1.1\" 200 OK\n\
+INFO:     10.0.3.1:8145 - \"GET /server_info HTTP/1.1\" 200 OK\n\
+INFO:     10.0.3.1:8145 - \"GET /metrics HTTP/1.1\" 307 Temporary Redirect\n";
+
+/// Pieces such that every literal contains one: greedily those that stand for the most literals for the least cost.
+///
+/// A literal shorter than a piece, or all of whose pieces occur in traffic, is its own piece.
+pub(super) fn cover(literals: &[&str]) -> Vec<String> {
+    let traffic: HashSet<&[u8]> = TRAFFIC.as_bytes().windows(PIECE).collect();
+    let mut pieces: Vec<String> = Vec::new();
+    let mut left: Vec<(&str, Vec<&str>)> = Vec::new();
+    for literal in literals {
+        let own = pieces_of(literal, &traffic);
+        if own.is_empty() { pieces.push((*literal).to_owned()) } else { left.push((literal, own)) }
+    }
+    let costs = byte_costs();
+    while !left.is_empty() {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for piece in left.iter().flat_map(|(_, own)| own) {
+            *counts.entry(piece).or_default() += 1;
+        }
+        let worth = |piece: &str, count: usize| count as f64 / (0.2 + cost(piece, &costs));
+        let best = counts
+            .iter()
+            .max_by(|(one, count), (other, others)| worth(one, **count).total_cmp(&worth(other, **others)))
+            .map(|(piece, _)| (*piece).to_owned());
+        let Some(best) = best else { break };
+        left.retain(|(literal, _)| !literal.contains(&best));
+        pieces.push(best);
+    }
+    pieces
+}
+
+/// The distinct pieces of a literal that do not occur in traffic.
+fn pieces_of<'a>(literal: &'a str, traffic: &HashSet<&[u8]>) -> Vec<&'a str> {
+    let mut pieces: Vec<&str> = (0..literal.len())
+        .filter_map(|start| literal.get(start..start + PIECE))
+        .filter(|piece| !traffic.contains(piece.as_bytes()))
+        .collect();
+    pieces.sort_unstable();
+    pieces.dedup();
+    pieces
+}
+
+/// How common each byte is in traffic, from 0 to 1; two bytes in a hundred count as wholly common.
+fn byte_costs() -> Vec<f64> {
+    let mut costs = vec![0.0_f64; 256];
+    for byte in TRAFFIC.bytes() {
+        if let Some(cost) = costs.get_mut(usize::from(byte)) {
+            *cost = (*cost + 50.0 / TRAFFIC.len() as f64).min(1.0);
+        }
+    }
+    costs
+}
+
+/// The mean cost of a piece's bytes: common ones make false candidates, because the search mixes the bytes of pieces.
+fn cost(piece: &str, costs: &[f64]) -> f64 {
+    let sum: f64 = piece.bytes().filter_map(|byte| costs.get(usize::from(byte))).sum();
+    sum / PIECE as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_literal_contains_a_piece_and_traffic_none() {
+        let literals =
+            ["avail mem", "mem usage", "available_gpu_mem", "KV Cache", "Mamba Cache", "GB", "Decode batch"];
+        let pieces = cover(&literals);
+        for literal in literals {
+            assert!(pieces.iter().any(|piece| literal.contains(piece.as_str())), "{literal}: {pieces:?}");
+        }
+        assert!(pieces.contains(&"GB".to_owned()) && pieces.contains(&"Decode batch".to_owned()));
+        let quiet = pieces.iter().filter(|piece| piece.len() == PIECE);
+        assert!(quiet.clone().all(|piece| !TRAFFIC.contains(piece.as_str())), "{pieces:?}");
+        assert!(quiet.count() <= 3, "{pieces:?}");
+    }
+}
