@@ -71,6 +71,8 @@ pub struct Observation {
     pub taken_at: Option<Stamp>,
     /// Who says so.
     pub instrument: Instrument,
+    /// The driver's version, as printed: whether `used` counts the driver's own reserve depends on it.
+    pub driver: Option<String>,
     /// The device as the instrument numbers it.
     pub device: Option<u32>,
     /// The MIG instance, where the figures are an instance's.
@@ -100,6 +102,7 @@ impl Observation {
             place,
             taken_at: None,
             instrument,
+            driver: None,
             device: None,
             mig: None,
             uuid: None,
