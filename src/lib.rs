@@ -1,5 +1,6 @@
 //! Reads SGLang start-up logs and nvidia-smi dumps, and tells where the GPU memory went.
 
+pub mod budget;
 pub mod event;
 pub mod grammar;
 pub mod input;
