@@ -9,6 +9,7 @@ mod settings;
 mod sizes;
 mod vision;
 
+pub(super) use reserve::activation_tokens;
 pub use reserve::default_fraction;
 pub use settings::{Disaggregation, Settings, Speculation, Vision};
 pub use sizes::{default_chunked_prefill_size, default_graph_max_batch, prefill_graph_sizes};
