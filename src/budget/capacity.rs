@@ -142,7 +142,7 @@ pub fn capped(version: Version, tokens: i128, caps: &Caps) -> Vec<CapStep> {
     let user = |tokens: i128| caps.max_total_tokens.map_or(tokens, |cap| tokens.min(cap));
     let stages = |tokens: i128| caps.pipeline_minimum.map_or(tokens, |least| tokens.min(least));
     let mut count = Count { tokens, steps: Vec::new() };
-    if version >= Version::new(5, 10) {
+    if version >= Version::new(5, 12) {
         count.becomes(PAGES, pages);
         let before = count.tokens;
         count.becomes(USER_CAP, user);

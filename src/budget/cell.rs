@@ -96,7 +96,7 @@ pub struct Geometry {
 const SCALE_BLOCK: i128 = 128;
 
 /// The bytes per token that SGLang divides the budget by on one rank. `None` where the release cannot store the type, or
-/// its size is not derivable (FP4 with heads from 0.5.20: a recipe decides).
+/// its size is not derivable (FP4 with heads from 0.5.23: a recipe decides).
 ///
 /// Sources: `profile_max_num_token` (up to 0.5.6), `get_cell_size_per_token` (0.5.8 to 0.5.10), `DefaultPoolConfigurator`
 /// (0.5.12 and later).
@@ -133,12 +133,12 @@ fn heads(version: Version, geometry: &Geometry) -> Option<i128> {
     let plain = kv_heads * (key + value) * layers * geometry.kv_type.element_bytes();
     match geometry.kv_type {
         KvType::Float32 | KvType::Half | KvType::Fp8 => Some(plain),
-        KvType::Fp4 if version >= Version::new(5, 20) || version < Version::new(5, 6) => None,
+        KvType::Fp4 if version >= Version::new(5, 23) || version < Version::new(5, 6) => None,
         KvType::Fp4 => {
             let workspace = if version >= Version::new(5, 18) { kv_heads * key * 2 } else { 0 };
             Some(plain / 2 + kv_heads * key * layers * 2 / 16 + workspace)
         }
-        KvType::Mxfp8 if version < Version::new(5, 23) => None,
+        KvType::Mxfp8 if version < Version::new(5, 18) => None,
         KvType::Mxfp8 => Some(plain + kv_heads * (key + value) * layers / 32),
     }
 }
@@ -267,11 +267,13 @@ mod tests {
             assert_eq!(counted(version, &grouped(8, 32, KvType::Fp4)), Some(36_864));
             assert_eq!(counted(version, &deepseek(false, KvType::Fp4)), Some(19_764));
         }
-        assert_eq!(counted(Version::new(5, 18), &grouped(8, 32, KvType::Fp4)), Some(36_864 + 2048));
+        for version in [Version::new(5, 18), Version::new(5, 20)] {
+            assert_eq!(counted(version, &grouped(8, 32, KvType::Fp4)), Some(36_864 + 2048), "a workspace");
+        }
         assert_eq!(counted(Version::new(5, 23), &grouped(8, 32, KvType::Fp4)), None);
         assert_eq!(counted(Version::new(5, 3), &deepseek(false, KvType::Fp4)), None);
         assert_eq!(counted(Version::new(5, 23), &grouped(8, 32, KvType::Mxfp8)), Some(65_536 + 2048));
-        assert_eq!(counted(Version::new(5, 20), &grouped(8, 32, KvType::Mxfp8)), None);
+        assert_eq!(counted(Version::new(5, 15), &grouped(8, 32, KvType::Mxfp8)), None);
     }
 
     #[test]
