@@ -9,6 +9,7 @@ pub mod capacity;
 pub mod cell;
 pub mod checks;
 pub mod defaults;
+pub mod model;
 pub mod post_capture;
 pub mod python;
 pub mod requests;
