@@ -3,6 +3,7 @@
 use super::*;
 use crate::quantity::MIB;
 use crate::version::{KNOWN, Version};
+use proptest::prelude::*;
 
 const T4: u32 = 15360;
 const RTX_4090: u32 = 24564;
@@ -276,6 +277,32 @@ fn every_reservation_explains_the_fraction() {
                 "{version} on {capacity} MiB"
             );
             assert!(default.decimal().is_some_and(|decimal| decimal.to_f64() == default.fraction));
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_settings_panic(
+        capacity in prop::option::of(any::<u32>()), tp in any::<u32>(), pp in any::<u32>(), dp in any::<u32>(),
+        tokens in any::<[i64; 3]>(), counts in any::<[u32; 3]>(), flags in any::<[bool; 8]>(),
+        sizes in prop::option::of(any::<usize>()), hidden_size in any::<u64>(),
+    ) {
+        let [chunk, max_prefill_tokens, most] = tokens;
+        let [batch, draft_tokens, requests] = counts;
+        for version in KNOWN {
+            for disaggregation in [Disaggregation::None, Disaggregation::Decode] {
+                let default = default_fraction(&Settings {
+                    tp, pp, dp, dp_attention: flags[0], max_prefill_tokens, disaggregation,
+                    chunked_prefill_size: Some(chunk), max_total_tokens: flags[1].then_some(most),
+                    max_running_requests: flags[2].then_some(requests), graph_max_batch: flags[3].then_some(batch),
+                    prefill_graphs: true, prefill_graph_sizes: sizes, mla: flags[4], draft_tokens: Some(draft_tokens),
+                    multimodal: true, vision: Some(Vision { layers: 1 << 24, hidden_size }),
+                    post_capture: flags[5], aiter_long_context: flags[6], deepep: flags[7],
+                    ..Settings::new(version, capacity)
+                });
+                prop_assert_eq!(default.reserved.is_some(), capacity.is_some());
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 //! The rules changed a dozen times. Each is data (`rules`), applied by a few functions (`reserve`), so that the report can
 //! name the rule and say what it reserved for what.
 
+mod arguments;
 mod reserve;
 mod rules;
 mod settings;

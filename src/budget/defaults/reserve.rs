@@ -198,7 +198,8 @@ fn decode_graph_terms(settings: &Settings, formula: &Formula, reservation: &mut 
 fn prefill_graph_terms(settings: &Settings, formula: &Formula, reservation: &mut Reservation) {
     let captured =
         settings.prefill_graphs && !(formula.by_role && settings.disaggregation == Disaggregation::Decode);
-    let per_size = 8.0 * prefill_graph_sizes(settings.version, prefill_graph_tokens(settings)) as f64;
+    let derived = || prefill_graph_sizes(settings.version, prefill_graph_tokens(settings));
+    let per_size = 8.0 * settings.prefill_graph_sizes.unwrap_or_else(derived) as f64;
     match formula.prefill_graphs {
         _ if !captured => return,
         PrefillGraphs::None | PrefillGraphs::QuarterMibPerToken => return,

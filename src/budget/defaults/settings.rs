@@ -80,6 +80,8 @@ pub struct Settings {
     pub prefill_graphs: bool,
     /// The most tokens that a prefill graph is captured for.
     pub prefill_graph_max_tokens: Option<i64>,
+    /// How many sizes they are captured for, where the list is given.
+    pub prefill_graph_sizes: Option<usize>,
     /// Whether prefill graphs use the breakable backend (asked from 0.5.18).
     pub breakable_prefill: bool,
     /// Whether the model's attention is MLA.
@@ -124,6 +126,7 @@ impl Settings {
             decode_graphs: true,
             prefill_graphs: version >= Version::new(5, 10),
             prefill_graph_max_tokens: None,
+            prefill_graph_sizes: None,
             breakable_prefill: false,
             mla: false,
             speculation: Speculation::None,
