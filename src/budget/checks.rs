@@ -1,7 +1,7 @@
 //! The two checks that can refuse a start: nothing left for KV, and ranks with unequal memory.
 
 use crate::quantity::{Certainty, Decimal, Quantity};
-use crate::version::{Version, VersionRange};
+use crate::version::Version;
 
 /// The least fraction under which anything is left for KV, as 0.5.15 and later print it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,11 +71,6 @@ pub fn unbalanced(poorest: Quantity, own: Quantity) -> Certainty {
     }
 }
 
-/// Whether every release in the range refuses unequal ranks by default.
-pub fn surely_refuses(versions: VersionRange) -> bool {
-    versions.surely_from(Version::new(2, 15))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,6 +118,5 @@ mod tests {
             };
             assert!(switch.starts_with(variable));
         }
-        assert!(!surely_refuses(VersionRange::ALL));
     }
 }
