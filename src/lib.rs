@@ -1,6 +1,7 @@
 //! Reads SGLang start-up logs and nvidia-smi dumps, and tells where the GPU memory went.
 
 pub mod analysis;
+pub mod budget;
 pub mod event;
 pub mod finding;
 pub mod grammar;

@@ -1,11 +1,11 @@
 //! The grammar of Python values as `repr` prints them: literals, nested records, and things that are no literal.
 //!
 //! Each rule is chosen by the first character, so no text is read twice for want of a decision; only what follows an
-//! opening bracket of something unknown may be read again, at most once per level, and levels are limited.
+//! opening bracket of something unknown may be read again; how far and how deep that goes is limited.
 
 use super::Argument;
 use super::string::string;
-use nom::bytes::complete::{take_while, take_while1};
+use nom::bytes::complete::{take, take_while, take_while1};
 use nom::character::complete::{anychar, char, multispace0};
 use nom::combinator::{consumed, fail, map, opt, peek, recognize, verify};
 use nom::multi::separated_list0;
@@ -14,6 +14,9 @@ use nom::{IResult, Parser, branch::alt};
 
 /// How deep brackets may nest. SGLang prints three levels; the limit protects the stack.
 pub(super) const DEEPEST: usize = 64;
+
+/// How many bytes something that is no literal may take: what bounds the cost of reading it again.
+const LONGEST_OPAQUE: usize = 512;
 
 /// Any value, with at most `depth` levels of brackets in it.
 pub(super) fn value(depth: usize, input: &str) -> IResult<&str, Argument> {
@@ -126,10 +129,16 @@ fn record_call(depth: usize, input: &str) -> IResult<&str, Argument> {
 /// Everything from an opening bracket to the one that closes it. Brackets inside quotes do not count, unless the
 /// quotes themselves do not close (an apostrophe).
 fn balanced(open: char, close: char, input: &str) -> IResult<&str, &str> {
-    alt((|rest| bracketed(open, close, true, rest), |rest| bracketed(open, close, false, rest))).parse(input)
+    let end = (LONGEST_OPAQUE..input.len()).find(|end| input.is_char_boundary(*end));
+    let near = end.and_then(|end| input.get(..end)).unwrap_or(input);
+    let mut length =
+        alt((|rest| length_to(open, close, true, rest), |rest| length_to(open, close, false, rest)));
+    let (_, length) = length.parse(near)?;
+    take(length).parse(input)
 }
 
-fn bracketed(open: char, close: char, quotes: bool, input: &str) -> IResult<&str, &str> {
+/// How many characters an opening bracket and what it encloses take.
+fn length_to(open: char, close: char, quotes: bool, input: &str) -> IResult<&str, usize> {
     let mut level = 0usize;
     let mut rest = input;
     loop {
@@ -142,10 +151,8 @@ fn bracketed(open: char, close: char, quotes: bool, input: &str) -> IResult<&str
             _ => {}
         }
         if level == 0 {
-            return match input.split_at_checked(input.len() - rest.len()) {
-                Some((printed, rest)) => Ok((rest, printed)),
-                None => fail().parse(input),
-            };
+            let enclosed = input.get(..input.len() - rest.len()).unwrap_or(input);
+            return Ok((rest, enclosed.chars().count()));
         }
     }
 }
@@ -240,6 +247,7 @@ mod tests {
             "deque([1, 2], maxlen=3)",
             "Empty()",
             "Odd(1 of 2, ')')",
+            "<größer: 'ß>'>",
         ] {
             assert_eq!(read(printed), Some(opaque(printed)), "{printed}");
         }
@@ -283,8 +291,9 @@ mod tests {
         let calls = "a(".repeat(60) + &"1 ".repeat(100_000);
         let dicts = "{1:".repeat(60) + &"[1 ".repeat(100_000);
         let angles = "[<".repeat(100_000);
+        let quotes = format!("[{}", "<\"'>, a(1 '), ".repeat(20_000));
         let started = std::time::Instant::now();
-        for text in [calls, dicts, angles] {
+        for text in [calls, dicts, angles, quotes] {
             assert_eq!(read(&text), None);
         }
         assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
