@@ -99,10 +99,10 @@ const DUMP_NEEDLES: &[&str] = &[
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [flag, path] = arguments.as_slice() {
-        if flag == "--child" {
-            return child(path);
-        }
+    if let [flag, path] = arguments.as_slice()
+        && flag == "--child"
+    {
+        return child(path);
     }
     let asked = std::env::var("VRAMLEDGER_BENCH_MIB").ok().and_then(|size| size.parse().ok());
     let full = arguments.iter().any(|argument| argument == "--bench");

@@ -91,8 +91,10 @@ impl LineReader {
 
     /// The letter joined to the part that waits for it; nothing where it is a part itself.
     fn joined(&mut self, placed: Placed) -> Option<Placed> {
-        let same =
-            |waiting: &Placed| placed.letter.enveloped && waiting.letter.stream == placed.letter.stream;
+        let same = |Placed { letter, .. }: &Placed| {
+            let other = &placed.letter;
+            other.enveloped && other.stream == letter.stream && other.by_stderr == letter.by_stderr
+        };
         let mut whole = match self.waiting.iter().position(same) {
             None => placed,
             Some(at) => {
@@ -212,12 +214,17 @@ mod tests {
     #[test]
     fn parts_of_a_container_runtime_are_joined_until_the_last() {
         let text = "2026-11-29T13:51:19.1Z stderr P server_args=Server\n\
+                    2026-11-29T13:51:19.15Z stdout F other\n\
                     2026-11-29T13:51:19.2Z stderr P Args(tp_size=8,\n\
                     2026-11-29T13:51:19.3Z stderr F  dp_size=1)\n\
                     2026-11-29T13:51:19.4Z stderr F next\n";
         assert_eq!(
             shown(text),
-            ["1:33 <> server_args=ServerArgs(tp_size=8, dp_size=1)", "4:33 <> next context"]
+            [
+                "2:34 <> other context",
+                "1:33 <> server_args=ServerArgs(tp_size=8, dp_size=1)",
+                "5:33 <> next context"
+            ]
         );
         let torn = "2026-11-29T13:51:19.1Z stderr P server_args=Server\n";
         assert_eq!(shown(torn), ["1:33 <> server_args=Server cut"]);

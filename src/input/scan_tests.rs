@@ -211,9 +211,7 @@ fn a_line_without_an_end_is_cut_and_never_held_whole() {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
             let length = buffer.len().min(usize::try_from(self.0).unwrap()).min(4096);
             buffer[..length].fill(b'x');
-            if self.0 == 64 << 20 {
-                buffer[..3].copy_from_slice(b"mem");
-            } else if self.0 <= 4096 {
+            if self.0 == 64 << 20 || self.0 <= 4096 {
                 buffer[..3].copy_from_slice(b"mem");
             }
             self.0 -= length as u64;

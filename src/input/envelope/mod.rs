@@ -49,13 +49,15 @@ pub(super) struct Letter {
     pub time: Option<Stamp>,
     /// Whether the payload goes on in the next letter of the stream.
     pub goes_on: bool,
+    /// Whether it came by standard error, as far as the envelopes say: parts go on in letters of the same output.
+    pub by_stderr: bool,
     /// Whether there was an envelope at all.
     pub enveloped: bool,
 }
 
 impl Letter {
     fn plain(text: Text) -> Letter {
-        Letter { text, stream: String::new(), time: None, goes_on: false, enveloped: false }
+        Letter { text, stream: String::new(), time: None, goes_on: false, by_stderr: false, enveloped: false }
     }
 
     fn note(&mut self, mark: prefix::Mark) {
@@ -67,6 +69,7 @@ impl Letter {
         }
         self.time = mark.time.or(self.time);
         self.goes_on |= mark.goes_on;
+        self.by_stderr |= mark.by_stderr;
         self.enveloped = true;
     }
 }
@@ -94,10 +97,10 @@ fn take_off(letter: Letter, depth: usize, names: &mut Names, letters: &mut Vec<L
         letters.push(letter);
         return;
     };
-    let Letter { text, stream, time, goes_on, enveloped } = letter;
+    let Letter { text, stream, time, goes_on, by_stderr, enveloped } = letter;
     for record in records {
         let payload = clean_str(&record.payload, text.column(record.start));
-        let mut inner = Letter { text: payload, stream: stream.clone(), time, goes_on, enveloped };
+        let mut inner = Letter { text: payload, stream: stream.clone(), time, goes_on, by_stderr, enveloped };
         inner.note(record.mark);
         take_off(inner, depth + 1, names, letters);
     }
