@@ -96,6 +96,9 @@ fn plainly(text: &str, limits: Limits) -> Vec<Line> {
             continue;
         }
         let mut push = |from: usize, to: usize, hit: bool| {
+            if from == to && text[to..].starts_with('\r') && !text[to..].starts_with("\r\n") {
+                return;
+            }
             let start = text[..from].rfind('\n').map_or(0, |at| at + 1);
             lines.push(Line {
                 text: text[from..to.min(from + limit)].to_owned(),

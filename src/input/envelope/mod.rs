@@ -75,19 +75,15 @@ impl Letter {
 }
 
 /// Opens the envelopes of one segment: one letter, or several where a line of JSON holds several records.
-///
-/// `line_head` is how the physical line begins where the segment is not its first: its envelopes hold for the whole.
-pub(super) fn open(bytes: &[u8], column: u64, line_head: &[u8], names: &mut Names) -> Vec<Letter> {
+pub(super) fn open(bytes: &[u8], column: u64, names: &mut Names) -> Vec<Letter> {
     let mut letters = Vec::new();
     take_off(Letter::plain(clean(bytes, column)), 0, names, &mut letters);
-    if !line_head.is_empty() {
-        let head = Letter::plain(clean(line_head, 1));
-        let head = take_off_prefixes(head, 0, names).0;
-        for letter in letters.iter_mut().filter(|letter| !letter.enveloped) {
-            (letter.stream, letter.time) = (head.stream.clone(), head.time);
-        }
-    }
     letters
+}
+
+/// What the envelopes at the beginning of a physical line say: they hold for its segments behind carriage returns too.
+pub(super) fn open_head(line_head: &[u8], names: &mut Names) -> Letter {
+    take_off_prefixes(Letter::plain(clean(line_head, 1)), 0, names).0
 }
 
 fn take_off(letter: Letter, depth: usize, names: &mut Names, letters: &mut Vec<Letter>) {
