@@ -2,7 +2,7 @@
 //!
 //! Separate from the needles because it knows something they do not: what the bulk of a serving log looks like.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 /// The length of a piece. Three bytes are as specific as the vectorised search's fingerprint needs.
 const PIECE: usize = 3;
@@ -25,28 +25,54 @@ INFO:     10.0.3.1:8145 - \"GET /metrics HTTP/1.1\" 307 Temporary Redirect\n";
 /// A literal shorter than a piece, or all of whose pieces occur in traffic, is its own piece.
 pub(super) fn cover(literals: &[&str]) -> Vec<String> {
     let traffic: HashSet<&[u8]> = TRAFFIC.as_bytes().windows(PIECE).collect();
-    let mut pieces: Vec<String> = Vec::new();
-    let mut left: Vec<(&str, Vec<&str>)> = Vec::new();
-    for literal in literals {
-        let own = pieces_of(literal, &traffic);
-        if own.is_empty() { pieces.push((*literal).to_owned()) } else { left.push((literal, own)) }
-    }
-    let costs = byte_costs();
+    let (own, alone): (Vec<_>, Vec<_>) = literals
+        .iter()
+        .map(|literal| (*literal, pieces_of(literal, &traffic)))
+        .partition(|(_, pieces)| !pieces.is_empty());
+    let mut chosen: Vec<String> = alone.into_iter().map(|(literal, _)| literal.to_owned()).collect();
+    let mut names: Vec<&str> = own.iter().flat_map(|(_, pieces)| pieces).copied().collect();
+    names.sort_unstable();
+    names.dedup();
+    let bytes = byte_costs();
+    let mut offers: Vec<Offer<'_>> =
+        names.iter().map(|piece| Offer { piece, cost: cost(piece, &bytes), count: 0 }).collect();
+    let numbered =
+        |pieces: &Vec<&str>| pieces.iter().filter_map(|piece| names.binary_search(piece).ok()).collect();
+    let mut left: Vec<Vec<usize>> = own.iter().map(|(_, pieces)| numbered(pieces)).collect();
+    count(&mut offers, &left, |count| *count += 1);
     while !left.is_empty() {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for piece in left.iter().flat_map(|(_, own)| own) {
-            *counts.entry(piece).or_default() += 1;
-        }
-        let worth = |piece: &str, count: usize| count as f64 / (0.2 + cost(piece, &costs));
-        let best = counts
-            .iter()
-            .max_by(|(one, count), (other, others)| worth(one, **count).total_cmp(&worth(other, **others)))
-            .map(|(piece, _)| (*piece).to_owned());
-        let Some(best) = best else { break };
-        left.retain(|(literal, _)| !literal.contains(&best));
-        pieces.push(best);
+        let best =
+            offers.iter().enumerate().max_by(|(_, one), (_, other)| one.worth().total_cmp(&other.worth()));
+        let Some((best, offer)) = best else { break };
+        chosen.push(offer.piece.to_owned());
+        let (served, rest): (Vec<_>, Vec<_>) = left.into_iter().partition(|pieces| pieces.contains(&best));
+        count(&mut offers, &served, |count| *count -= 1);
+        left = rest;
     }
-    pieces
+    chosen
+}
+
+/// A piece that may be chosen.
+struct Offer<'a> {
+    piece: &'a str,
+    cost: f64,
+    /// How many of the literals that are left contain it.
+    count: usize,
+}
+
+impl Offer<'_> {
+    fn worth(&self) -> f64 {
+        self.count as f64 / (0.2 + self.cost)
+    }
+}
+
+/// Changes the counts of all the pieces that `literals` consist of.
+fn count(offers: &mut [Offer<'_>], literals: &[Vec<usize>], change: impl Fn(&mut usize)) {
+    for piece in literals.iter().flatten() {
+        if let Some(offer) = offers.get_mut(*piece) {
+            change(&mut offer.count);
+        }
+    }
 }
 
 /// The distinct pieces of a literal that do not occur in traffic.

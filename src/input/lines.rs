@@ -3,7 +3,7 @@
 //! Separate because it holds what must be remembered from one segment to the next: which names are envelopes, which
 //! streams there are, and which letters still wait for their end.
 
-use super::envelope::{Letter, Names, open};
+use super::envelope::{Letter, Names, open, open_head};
 use super::line::LogicalLine;
 use super::needles::Needles;
 use super::scan::{LONGEST_SEGMENT, RawLine};
@@ -59,11 +59,19 @@ struct LineReader {
     names: Names,
     streams: HashMap<String, Arc<str>>,
     waiting: Vec<Placed>,
+    /// The number of the physical line of which segments come, and what its envelopes say.
+    head: Option<(u64, Letter)>,
 }
 
 impl LineReader {
     fn new(source: Arc<str>) -> Self {
-        LineReader { source, names: Names::default(), streams: HashMap::new(), waiting: Vec::new() }
+        LineReader {
+            source,
+            names: Names::default(),
+            streams: HashMap::new(),
+            waiting: Vec::new(),
+            head: None,
+        }
     }
 
     fn read(
@@ -80,7 +88,13 @@ impl LineReader {
             torn.cut = true;
             self.hand_on(torn, sink)?;
         }
-        for letter in open(raw.bytes, raw.column, raw.line_head, &mut self.names) {
+        for mut letter in open(raw.bytes, raw.column, &mut self.names) {
+            if raw.column > 1 {
+                if letter.text.as_str().trim().is_empty() {
+                    continue; // What wiped a bar out.
+                }
+                self.inherit(&mut letter, &raw);
+            }
             let placed = Placed { letter, line: raw.line, hit: raw.hit, cut: raw.cut };
             if let Some(whole) = self.joined(placed) {
                 self.hand_on(whole, sink)?;
@@ -89,10 +103,22 @@ impl LineReader {
         ControlFlow::Continue(())
     }
 
+    /// Gives a segment behind a carriage return the envelopes of its line, unless it has its own.
+    fn inherit(&mut self, letter: &mut Letter, raw: &RawLine<'_>) {
+        if self.head.as_ref().is_none_or(|(line, _)| *line != raw.line) {
+            self.head = Some((raw.line, open_head(raw.line_head, &mut self.names)));
+        }
+        if let (false, Some((_, head))) = (letter.enveloped, &self.head) {
+            (letter.stream, letter.time) = (head.stream.clone(), head.time);
+        }
+    }
+
     /// The letter joined to the part that waits for it; nothing where it is a part itself.
     fn joined(&mut self, placed: Placed) -> Option<Placed> {
-        let same =
-            |waiting: &Placed| placed.letter.enveloped && waiting.letter.stream == placed.letter.stream;
+        let same = |Placed { letter, .. }: &Placed| {
+            let other = &placed.letter;
+            other.enveloped && other.stream == letter.stream && other.by_stderr == letter.by_stderr
+        };
         let mut whole = match self.waiting.iter().position(same) {
             None => placed,
             Some(at) => {
@@ -212,12 +238,17 @@ mod tests {
     #[test]
     fn parts_of_a_container_runtime_are_joined_until_the_last() {
         let text = "2026-11-29T13:51:19.1Z stderr P server_args=Server\n\
+                    2026-11-29T13:51:19.15Z stdout F other\n\
                     2026-11-29T13:51:19.2Z stderr P Args(tp_size=8,\n\
                     2026-11-29T13:51:19.3Z stderr F  dp_size=1)\n\
                     2026-11-29T13:51:19.4Z stderr F next\n";
         assert_eq!(
             shown(text),
-            ["1:33 <> server_args=ServerArgs(tp_size=8, dp_size=1)", "4:33 <> next context"]
+            [
+                "2:34 <> other context",
+                "1:33 <> server_args=ServerArgs(tp_size=8, dp_size=1)",
+                "5:33 <> next context"
+            ]
         );
         let torn = "2026-11-29T13:51:19.1Z stderr P server_args=Server\n";
         assert_eq!(shown(torn), ["1:33 <> server_args=Server cut"]);
@@ -232,6 +263,13 @@ mod tests {
         let lines = read(text.as_bytes());
         assert_eq!(lines.len(), 1);
         assert_eq!(lines[0].text, format!("{long}b=2)"));
+    }
+
+    #[test]
+    fn what_is_empty_between_carriage_returns_is_no_line() {
+        let text = "\n\r  0%|   | 0/2\r\r\u{1b}[K\rCapturing batches (bs=2 avail_mem=1.50 GB):\r\r\n";
+        let texts: Vec<String> = read(text.as_bytes()).into_iter().map(|line| line.text).collect();
+        assert_eq!(texts, ["  0%|   | 0/2", "Capturing batches (bs=2 avail_mem=1.50 GB):"]);
     }
 
     #[test]

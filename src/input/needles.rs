@@ -47,7 +47,6 @@ pub struct Context {
 #[derive(Debug, Clone)]
 pub struct Needles {
     cover: Regex,
-    literals: Regex,
     classes: Vec<(Regex, Context)>,
     longest: usize,
 }
@@ -71,7 +70,6 @@ impl Needles {
         let cover: Vec<&str> = cover.iter().map(String::as_str).collect();
         Ok(Needles {
             cover: alternation(&cover)?,
-            literals: alternation(&literals)?,
             classes: classes
                 .iter()
                 .map(|class| {
@@ -104,12 +102,18 @@ impl Needles {
             };
             let low = start.saturating_sub(self.longest).max(from);
             let high = (end + reach).min(bytes.len());
-            if let Some(found) = bytes.get(low..high).and_then(|part| self.literals.find(part)) {
-                return Some(low + found.start()..low + found.end());
+            if let Some(found) = bytes.get(low..high).and_then(|part| self.confirm(part)) {
+                return Some(low + found.start..low + found.end);
             }
             // What is left must end behind `high`, hence begin within the last `longest` bytes before it.
             at = (start + 1).max(high.saturating_sub(self.longest));
         }
+    }
+
+    /// The first literal of any class.
+    fn confirm(&self, bytes: &[u8]) -> Option<Range<usize>> {
+        let found = self.classes.iter().filter_map(|(regex, _)| regex.find(bytes));
+        found.map(|found| found.range()).min_by_key(|range| range.start)
     }
 
     /// The context that a line wants: the widest of the classes that hit it, `None` where none does.

@@ -176,7 +176,11 @@ impl<'s, 'w> Scanner<'s, 'w> {
     }
 
     fn hand_on(&mut self, from: u64, to: u64, hit: bool, cut: bool) {
-        if self.stopped {
+        // Bars begin or end with a carriage return: what is empty between two of them is no line.
+        let bare_return = from == to
+            && self.window.slice(to, to + 1) == b"\r"
+            && self.window.slice(to + 1, to + 2) != b"\n";
+        if self.stopped || bare_return {
             return;
         }
         let cursor = self.window.locate(from);

@@ -96,6 +96,9 @@ fn plainly(text: &str, limits: Limits) -> Vec<Line> {
             continue;
         }
         let mut push = |from: usize, to: usize, hit: bool| {
+            if from == to && text[to..].starts_with('\r') && !text[to..].starts_with("\r\n") {
+                return;
+            }
             let start = text[..from].rfind('\n').map_or(0, |at| at + 1);
             lines.push(Line {
                 text: text[from..to.min(from + limit)].to_owned(),
@@ -211,9 +214,7 @@ fn a_line_without_an_end_is_cut_and_never_held_whole() {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
             let length = buffer.len().min(usize::try_from(self.0).unwrap()).min(4096);
             buffer[..length].fill(b'x');
-            if self.0 == 64 << 20 {
-                buffer[..3].copy_from_slice(b"mem");
-            } else if self.0 <= 4096 {
+            if self.0 == 64 << 20 || self.0 <= 4096 {
                 buffer[..3].copy_from_slice(b"mem");
             }
             self.0 -= length as u64;

@@ -194,7 +194,7 @@ fn open(path: &Path, name: &Arc<str>) -> Result<(File, Option<u64>), InputError>
     if metadata.is_dir() {
         return Err(InputError::Directory(Arc::clone(name)));
     }
-    Ok((file, metadata.is_file().then(|| metadata.len())))
+    Ok((file, metadata.is_file().then_some(metadata.len())))
 }
 
 /// The source's beginning, unless it says that the rest is not worth reading.

@@ -66,7 +66,8 @@ fn record(object: &Map<String, Value>, source: &str, at: usize) -> Option<Record
     let opening = source.get(in_source..)?.find('"')?;
     let goes_on = key == "log" && !payload.ends_with('\n') && payload.len() >= DOCKER_PART;
     let time = ["time", "timestamp", "@timestamp", "ts"].iter().find_map(|key| string(object, key));
-    let mark = Mark { identity: identity(object), time: time.and_then(Stamp::parse), goes_on };
+    let by_stderr = string(object, "stream") == Some("stderr");
+    let mark = Mark { identity: identity(object), time: time.and_then(Stamp::parse), goes_on, by_stderr };
     Some(Record { mark, payload: without_line_feed(payload.to_owned()), start: at + in_source + opening + 1 })
 }
 

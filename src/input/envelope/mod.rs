@@ -49,13 +49,15 @@ pub(super) struct Letter {
     pub time: Option<Stamp>,
     /// Whether the payload goes on in the next letter of the stream.
     pub goes_on: bool,
+    /// Whether it came by standard error, as far as the envelopes say: parts go on in letters of the same output.
+    pub by_stderr: bool,
     /// Whether there was an envelope at all.
     pub enveloped: bool,
 }
 
 impl Letter {
     fn plain(text: Text) -> Letter {
-        Letter { text, stream: String::new(), time: None, goes_on: false, enveloped: false }
+        Letter { text, stream: String::new(), time: None, goes_on: false, by_stderr: false, enveloped: false }
     }
 
     fn note(&mut self, mark: prefix::Mark) {
@@ -67,24 +69,21 @@ impl Letter {
         }
         self.time = mark.time.or(self.time);
         self.goes_on |= mark.goes_on;
+        self.by_stderr |= mark.by_stderr;
         self.enveloped = true;
     }
 }
 
 /// Opens the envelopes of one segment: one letter, or several where a line of JSON holds several records.
-///
-/// `line_head` is how the physical line begins where the segment is not its first: its envelopes hold for the whole.
-pub(super) fn open(bytes: &[u8], column: u64, line_head: &[u8], names: &mut Names) -> Vec<Letter> {
+pub(super) fn open(bytes: &[u8], column: u64, names: &mut Names) -> Vec<Letter> {
     let mut letters = Vec::new();
     take_off(Letter::plain(clean(bytes, column)), 0, names, &mut letters);
-    if !line_head.is_empty() {
-        let head = Letter::plain(clean(line_head, 1));
-        let head = take_off_prefixes(head, 0, names).0;
-        for letter in letters.iter_mut().filter(|letter| !letter.enveloped) {
-            (letter.stream, letter.time) = (head.stream.clone(), head.time);
-        }
-    }
     letters
+}
+
+/// What the envelopes at the beginning of a physical line say: they hold for its segments behind carriage returns too.
+pub(super) fn open_head(line_head: &[u8], names: &mut Names) -> Letter {
+    take_off_prefixes(Letter::plain(clean(line_head, 1)), 0, names).0
 }
 
 fn take_off(letter: Letter, depth: usize, names: &mut Names, letters: &mut Vec<Letter>) {
@@ -94,10 +93,10 @@ fn take_off(letter: Letter, depth: usize, names: &mut Names, letters: &mut Vec<L
         letters.push(letter);
         return;
     };
-    let Letter { text, stream, time, goes_on, enveloped } = letter;
+    let Letter { text, stream, time, goes_on, by_stderr, enveloped } = letter;
     for record in records {
         let payload = clean_str(&record.payload, text.column(record.start));
-        let mut inner = Letter { text: payload, stream: stream.clone(), time, goes_on, enveloped };
+        let mut inner = Letter { text: payload, stream: stream.clone(), time, goes_on, by_stderr, enveloped };
         inner.note(record.mark);
         take_off(inner, depth + 1, names, letters);
     }

@@ -21,6 +21,8 @@ pub(super) struct Mark {
     pub time: Option<Stamp>,
     /// Whether the line goes on in the next envelope of the same writer.
     pub goes_on: bool,
+    /// Whether it came by standard error, where the writer's two outputs come as one.
+    pub by_stderr: bool,
 }
 
 impl Mark {
@@ -125,11 +127,11 @@ fn slurm_task(input: &str) -> IResult<&str, Mark> {
 /// `2026-11-29T13:51:19.123456789Z stdout F `: containerd and CRI-O. `P` marks a part, `F` the last one.
 fn container_runtime(input: &str) -> IResult<&str, Mark> {
     let (input, time) = terminated(rfc3339, char(' ')).parse(input)?;
-    let (input, _) = terminated(alt((tag("stdout"), tag("stderr"))), char(' ')).parse(input)?;
+    let (input, output) = terminated(alt((tag("stdout"), tag("stderr"))), char(' ')).parse(input)?;
     let (input, part) = one_of("PF").parse(input)?;
     let (input, _) =
         (take_while(|c: char| c == ':' || c.is_ascii_alphanumeric()), alt((tag(" "), eof))).parse(input)?;
-    Ok((input, Mark { goes_on: part == 'P', ..Mark::at(time) }))
+    Ok((input, Mark { goes_on: part == 'P', by_stderr: output == "stderr", ..Mark::at(time) }))
 }
 
 /// `2026-11-29T13:51:19Z app[148e] ams [info]`, the payload glued behind: hosting platforms.
