@@ -14,14 +14,14 @@ pub(super) static ROWS: &[Template] = &[
     ),
     row(
         "args.repr",
-        "{ServerArgs|server_args}={server_args=payload:ServerArgs(}",
+        "server_args={server_args=record}",
         Role::ServerArgs,
         (V0_2_15, V0_5_18),
         Printers::Launcher,
     ),
     row(
         "args.dict",
-        "server_args={server_args=payload:brace}",
+        "server_args={server_args=dict}",
         Role::ServerArgs,
         (V0_5_20, V0_5_23),
         Printers::Launcher,

@@ -8,6 +8,8 @@ const BUDGET: Role = Role::Failure(FailureKind::BudgetExhausted);
 const CAPTURE: Role = Role::Failure(FailureKind::CaptureFailed);
 const SLOTS: Role = Role::Failure(FailureKind::SlotsExhausted);
 const STATE_CACHE: Role = Role::Failure(FailureKind::StateCache);
+// Of its three figures the last is 0.9 of the second; it is no amount here, because it stands at the line's end
+// without a unit, where a cut number cannot be told from a whole one.
 const UNBALANCED: Role = Role::Failure(FailureKind::Unbalanced);
 
 pub(super) static ROWS: &[Template] = &[
@@ -21,7 +23,7 @@ pub(super) static ROWS: &[Template] = &[
     row(
         "err.unbal.v2",
         "The memory capacity is unbalanced. Some GPUs may be occupied by other processes. \
-         min_per_gpu_memory={gib}, local_gpu_memory={gib}, local_gpu_memory * 0.9={gib}",
+         min_per_gpu_memory={gib}, local_gpu_memory={gib}, local_gpu_memory * 0.9={f}",
         UNBALANCED,
         (V0_4_6, V0_5_6),
         Printers::EveryRank,
@@ -30,7 +32,7 @@ pub(super) static ROWS: &[Template] = &[
     row(
         "err.unbal.v2b",
         "[The memory capacity is unbalanced. Some GPUs may be occupied by other processes. ]\
-         min_per_gpu_memory={gib}, local_gpu_memory={gib}, local_gpu_memory * 0.9={gib}",
+         min_per_gpu_memory={gib}, local_gpu_memory={gib}, local_gpu_memory * 0.9={f}",
         UNBALANCED,
         (V0_5_8, V0_5_9),
         Printers::EveryRank,
@@ -38,7 +40,7 @@ pub(super) static ROWS: &[Template] = &[
     row(
         "err.unbal.v3",
         "The memory capacity is unbalanced. Some GPUs may be occupied by other processes. \
-         pre_model_load_memory={gib}, local_gpu_memory={gib}, local_gpu_memory * 0.9={gib}",
+         pre_model_load_memory={gib}, local_gpu_memory={gib}, local_gpu_memory * 0.9={f}",
         UNBALANCED,
         (V0_5_10, V0_5_23),
         Printers::EveryRank,
@@ -144,7 +146,7 @@ pub(super) static ROWS: &[Template] = &[
         "[WARNING: ]current device is not {expected=n}, but {current=n}, which may cause useless memory \
          allocation for torch {device=word} context.",
         Role::Note,
-        (V0_1_20, V0_5_23),
+        ANY,
         Printers::EveryRank,
     ),
     row(
@@ -157,15 +159,39 @@ pub(super) static ROWS: &[Template] = &[
     ),
     row(
         "warn.leak",
-        "{pool=KV cache pool leak detected!|token_to_kv_pool_allocator memory leak detected!}{rest}",
+        "{pool=KV cache pool|token_to_kv_pool_allocator memory} leak detected!{rest}",
         Role::Note,
-        (V0_4_3, V0_5_23),
+        ANY,
         Printers::EveryRank,
     ),
-    row("err.graph.v1", "Capture cuda graph failed: {cause=rest}", CAPTURE, (V0_2_15, V0_4_3), Printers::EveryRank),
-    row("err.graph.v2", "Capture CUDA graph failed: {cause=rest}", CAPTURE, (V0_4_6, V0_4_6), Printers::EveryRank),
-    row("err.graph.v3", "Capture cuda graph failed: {cause=rest}", CAPTURE, (V0_4_8, V0_5_23), Printers::EveryRank),
-    row("err.graph.cpu", "Capture CPU graph failed: {cause=rest}", CAPTURE, (V0_5_3, V0_5_23), Printers::EveryRank),
+    row(
+        "err.graph.v1",
+        "Capture cuda graph failed: {cause=rest}",
+        CAPTURE,
+        (V0_2_15, V0_4_3),
+        Printers::EveryRank,
+    ),
+    row(
+        "err.graph.v2",
+        "Capture CUDA graph failed: {cause=rest}",
+        CAPTURE,
+        (V0_4_6, V0_4_6),
+        Printers::EveryRank,
+    ),
+    row(
+        "err.graph.v3",
+        "Capture cuda graph failed: {cause=rest}",
+        CAPTURE,
+        (V0_4_8, V0_5_23),
+        Printers::EveryRank,
+    ),
+    row(
+        "err.graph.cpu",
+        "Capture CPU graph failed: {cause=rest}",
+        CAPTURE,
+        (V0_5_3, V0_5_23),
+        Printers::EveryRank,
+    ),
     row(
         "err.graph.pcg",
         "Piecewise CUDA Graph failed with error: {cause=rest}",
@@ -238,18 +264,12 @@ pub(super) static ROWS: &[Template] = &[
         (V0_5_6, V0_5_23),
         Printers::EveryRank,
     ),
-    row(
-        "err.slots.asked",
-        "Try to allocate {#tokens=n} tokens.",
-        Role::Note,
-        (V0_3_6, V0_5_23),
-        Printers::EveryRank,
-    ),
+    row("err.slots.asked", "Try to allocate {#tokens=n} tokens.", Role::Note, ANY, Printers::EveryRank),
     row(
         "err.slots.available",
         "{Avaliable|Available} tokens: {#tokens=n}{rest}",
         Role::Note,
-        (V0_3_6, V0_5_23),
+        ANY,
         Printers::EveryRank,
     ),
 ];

@@ -52,14 +52,14 @@ pub(super) static ROWS: &[Template] = &[
         "crash.sigquit",
         "Received sigquit from a child process. It usually means the child failed.",
         Role::Failure(FailureKind::ProcessDied),
-        (V0_2_15, V0_5_23),
+        ANY,
         Printers::Launcher,
     ),
     row(
         "crash.sigquit.v2",
         "SIGQUIT received. signum={word}, frame={text}. It usually means one child failed.",
         Role::Failure(FailureKind::ProcessDied),
-        (V0_5_18, V0_5_23),
+        ANY,
         Printers::Launcher,
     ),
     // The shell's word when the host's OOM killer ended the launcher.
