@@ -9,6 +9,7 @@ use crate::quantity::{Decimal, Quantity};
 use crate::server_args::ServerArgs;
 use crate::stage::{RankTag, Stage, Worker};
 use crate::time::Stamp;
+use crate::version::VersionRange;
 use std::sync::Arc;
 
 /// One parsed log line.
@@ -26,6 +27,9 @@ pub struct Event {
     pub text: Arc<str>,
     /// The catalogue entry that knows this line; `None` for unknown lines with memory in them.
     pub template: Option<&'static Template>,
+    /// The releases that print exactly these words: the union over all rows with this wording, since the line
+    /// could be any of theirs. Every release where the wording is no row's.
+    pub wording_range: VersionRange,
     /// What the line is for.
     pub role: Role,
     /// The label: the words before the first field.

@@ -1,13 +1,47 @@
 //! The catalogue of SGLang's memory-relevant lines: wording as data, one row a template.
+//!
+//! Everything that varies by release is a row here and nothing else: the interpreter in [`super::pattern`]
+//! matches lines against the same `pattern` text that a reader sees, the role says what the line is for, and
+//! [`needles`] derives from the rows what the scanner searches for. The rows stand in one file a family.
+//!
+//! The patterns' notation is described in [`super::pattern`].
 
-use crate::event::Role;
-use crate::version::Version;
+mod args;
+mod dist;
+mod error;
+mod fork;
+mod graph;
+mod host;
+mod kv;
+mod launcher;
+mod load;
+mod lora;
+mod needles;
+mod post;
+mod releases;
+#[cfg(test)]
+pub(crate) mod samples;
+mod summary;
+mod trace;
+mod update;
+
+pub use needles::needles;
+
+use super::pattern::Matcher;
+use crate::event::{Edge, Role, WorkerHint};
+use crate::stage::{Stage, Worker};
+use crate::version::{Version, VersionRange};
+use std::sync::OnceLock;
 
 /// Which ranks print a line, in the releases that print it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Printers {
     /// Every rank.
     EveryRank,
+    /// Lines of the model runner: every rank, save that 0.4.6 to 0.5.3 filter them to TP rank 0.
+    ModelRunner,
+    /// Capture lines of the draft worker: every rank up to 0.5.9, TP rank 0 from 0.5.12 on.
+    DraftWorker,
     /// TP rank 0 of each pipeline stage or replica.
     TpRankZero,
     /// The launcher.
@@ -21,7 +55,8 @@ pub struct Template {
     pub id: &'static str,
     /// The words, with holes.
     pub pattern: &'static str,
-    /// What the line is for.
+    /// What the line is for. Where the wording has alternatives that change it (`draft` for `target`,
+    /// `VA upper bound` for `is allocated`), the event's own role is the refined one.
     pub role: Role,
     /// The first release seen to print it.
     pub first: Version,
@@ -30,9 +65,116 @@ pub struct Template {
     /// Who prints it.
     pub printers: Printers,
 }
+
 impl Template {
-    /// stand-in
-    pub fn wording_range(&self) -> crate::version::VersionRange {
-        crate::version::VersionRange { first: self.first, last: self.last }
+    /// The releases between the first and the last one seen to print this row. Several rows can print the same
+    /// words: what a line's wording says of the release is [`crate::event::Event::wording_range`].
+    pub const fn releases(&self) -> VersionRange {
+        VersionRange { first: self.first, last: self.last }
+    }
+
+    /// Whether `message` (a line without its prefix) is exactly this row's wording, letter case aside.
+    pub fn prints(&self, message: &str) -> bool {
+        compiled().iter().filter(|row| row.template == self).any(|row| row.matcher.prints(message))
+    }
+}
+
+/// The families of rows, in the order in which rows of equal merit are preferred.
+static FAMILIES: [&[Template]; 14] = [
+    dist::ROWS,
+    load::ROWS,
+    kv::ROWS,
+    graph::ROWS,
+    post::ROWS,
+    summary::ROWS,
+    lora::ROWS,
+    update::ROWS,
+    host::ROWS,
+    error::ROWS,
+    args::ROWS,
+    launcher::ROWS,
+    fork::ROWS,
+    trace::ROWS,
+];
+
+/// All rows.
+pub fn templates() -> impl Iterator<Item = &'static Template> {
+    FAMILIES.iter().flat_map(|family| family.iter())
+}
+
+/// The row of this id.
+pub fn template(id: &str) -> Option<&'static Template> {
+    templates().find(|template| template.id == id)
+}
+
+/// A row with its pattern made ready for matching.
+pub(super) struct Row {
+    /// The row.
+    pub template: &'static Template,
+    /// Its pattern, compiled.
+    pub matcher: Matcher,
+}
+
+/// All rows, compiled once.
+pub(super) fn compiled() -> &'static [Row] {
+    static COMPILED: OnceLock<Vec<Row>> = OnceLock::new();
+    COMPILED.get_or_init(|| {
+        templates()
+            .filter_map(|template| Some(Row { template, matcher: Matcher::compile(template.pattern)? }))
+            .collect()
+    })
+}
+
+/// A row, written compactly.
+const fn row(
+    id: &'static str,
+    pattern: &'static str,
+    role: Role,
+    (first, last): (Version, Version),
+    printers: Printers,
+) -> Template {
+    Template { id, pattern, role, first, last, printers }
+}
+
+/// A stage begins; target and draft print the same words.
+const fn begins(stage: Stage) -> Role {
+    Role::Stage(stage, Edge::Begin, WorkerHint::ByOrder)
+}
+
+/// A stage ends; target and draft print the same words.
+const fn ends(stage: Stage) -> Role {
+    Role::Stage(stage, Edge::End, WorkerHint::ByOrder)
+}
+
+/// A stage of a known worker begins.
+const fn begins_for(worker: Worker, stage: Stage) -> Role {
+    Role::Stage(stage, Edge::Begin, WorkerHint::Known(worker))
+}
+
+/// A stage of a known worker ends.
+const fn ends_for(worker: Worker, stage: Stage) -> Role {
+    Role::Stage(stage, Edge::End, WorkerHint::Known(worker))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn ids_are_unique_and_every_pattern_compiles() {
+        let ids: HashSet<_> = templates().map(|template| template.id).collect();
+        assert_eq!(ids.len(), templates().count());
+        let compiled: HashSet<_> = compiled().iter().map(|row| row.template.id).collect();
+        assert_eq!(ids.difference(&compiled).collect::<Vec<_>>(), Vec::<&&str>::new());
+    }
+
+    #[test]
+    fn ranges_are_in_order_and_made_of_known_releases() {
+        for template in templates() {
+            assert!(template.first <= template.last, "{}", template.id);
+            assert!(crate::version::KNOWN.contains(&template.first), "{}", template.id);
+            assert!(crate::version::KNOWN.contains(&template.last), "{}", template.id);
+        }
     }
 }
