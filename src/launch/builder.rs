@@ -3,13 +3,13 @@
 //! Streams (pods, services, ray actors) are separate servers unless their rank tags complement each other; that can
 //! only be told at the end, so events are kept until then, at most [`MOST_EVENTS`] of them.
 
-use super::assign::{Progress, draft_possible, node_owns};
+use super::Launch;
 use super::duplicates::Repeats;
-use super::{Launch, Outcome, Rank, RankEvent};
+use super::sorter::Sorter;
 use crate::event::{Event, Role};
-use crate::server_args::{self, ServerArgs};
-use crate::stage::{Coordinates, RankTag};
-use crate::version::VersionRange;
+use crate::place::Place;
+use crate::server_args::ServerArgs;
+use crate::stage::Coordinates;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -17,30 +17,32 @@ use std::sync::Arc;
 /// and bounds memory for a log that was made to exhaust it.
 pub const MOST_EVENTS: usize = 40_000;
 
-/// How many launches that have not ended are considered for a line.
-const OPEN_LAUNCHES: usize = 8;
-
 /// Collects events of one source.
 #[derive(Debug)]
 pub struct LaunchBuilder {
     source: Arc<str>,
     items: Vec<Item>,
-    repeats: HashMap<Arc<str>, Repeats>,
+    repeats: Repeats,
     left_out: u64,
 }
 
+/// Something that happened, in the order of the source.
 #[derive(Debug, Clone)]
-struct Item {
-    event: Arc<Event>,
-    arguments: Option<Arc<ServerArgs>>,
-    kind: ItemKind,
+pub(super) struct Item {
+    pub(super) stream: Arc<str>,
+    pub(super) line: u64,
+    pub(super) kind: ItemKind,
 }
 
+/// What happened.
 #[derive(Debug, Clone)]
-enum ItemKind {
-    Line,
-    /// The same line as an earlier one, which is at this index.
-    Repeat(Arc<Event>),
+pub(super) enum ItemKind {
+    /// A line.
+    Event(Arc<Event>),
+    /// A `server_args=` line with its typed arguments.
+    Arguments(Arc<Event>, Arc<ServerArgs>),
+    /// The same line as an earlier one.
+    Repeat { place: Place, original: Arc<Event> },
     /// Requests were served from here on.
     Served,
 }
@@ -48,7 +50,7 @@ enum ItemKind {
 impl LaunchBuilder {
     /// A builder for the events of `source`.
     pub fn new(source: Arc<str>) -> Self {
-        LaunchBuilder { source, items: Vec::new(), repeats: HashMap::new(), left_out: 0 }
+        LaunchBuilder { source, items: Vec::new(), repeats: Repeats::default(), left_out: 0 }
     }
 
     /// Takes the next event, with the typed arguments where it is a `server_args=` line.
@@ -57,23 +59,25 @@ impl LaunchBuilder {
             self.left_out += 1;
             return;
         }
-        let event = Arc::new(event);
         if self.is_known_progress(&event) {
             return;
         }
+        let event = Arc::new(event);
+        let (stream, line) = (Arc::clone(&event.stream), event.place.line);
         // Repeats are looked for across streams: stdout and stderr may carry different envelopes.
-        let kind = match self.repeats.entry(Arc::from("")).or_default().original_of(&event) {
-            Some(original) => ItemKind::Repeat(original),
-            None => ItemKind::Line,
+        let kind = match (self.repeats.original_of(&event), arguments) {
+            (Some(original), _) => ItemKind::Repeat { place: event.place.clone(), original },
+            (None, Some(arguments)) => ItemKind::Arguments(event, arguments),
+            (None, None) => ItemKind::Event(event),
         };
-        self.items.push(Item { event, arguments, kind });
+        self.items.push(Item { stream, line, kind });
     }
 
-    /// Takes note that a request was served at this point of the log: `event` only carries place and stream.
-    pub fn served(&mut self, event: Event) {
+    /// Takes note that a request was served at this line.
+    pub fn served(&mut self, stream: &Arc<str>, line: u64) {
         let already = self.items.last().is_some_and(|item| matches!(item.kind, ItemKind::Served));
         if !already && self.items.len() < MOST_EVENTS {
-            self.items.push(Item { event: Arc::new(event), arguments: None, kind: ItemKind::Served });
+            self.items.push(Item { stream: Arc::clone(stream), line, kind: ItemKind::Served });
         }
     }
 
@@ -84,17 +88,20 @@ impl LaunchBuilder {
 
     /// Bars print each size several times: only the first print of a run counts.
     fn is_known_progress(&self, event: &Event) -> bool {
+        let same_values = |known: &Event| {
+            known.fields.len() == event.fields.len()
+                && known
+                    .fields
+                    .iter()
+                    .zip(&event.fields)
+                    .all(|(one, other)| one.name == other.name && one.value == other.value)
+        };
         matches!(event.role, Role::Progress(_))
-            && self.items.iter().rev().take(4).any(|item| {
-                item.event.role == event.role
-                    && item.event.stream == event.stream
-                    && item.event.fields.len() == event.fields.len()
-                    && item
-                        .event
-                        .fields
-                        .iter()
-                        .zip(&event.fields)
-                        .all(|(one, other)| one.name == other.name && one.value == other.value)
+            && self.items.iter().rev().take(4).any(|item| match &item.kind {
+                ItemKind::Event(known) => {
+                    known.role == event.role && known.stream == event.stream && same_values(known)
+                }
+                _ => false,
             })
     }
 
@@ -103,16 +110,15 @@ impl LaunchBuilder {
         let mut groups: Vec<Sorter> = Vec::new();
         let group_of = group_streams(&self.items);
         for item in &self.items {
-            let group = group_of.get(&item.event.stream).copied().unwrap_or(0);
+            let group = group_of.get(&item.stream).copied().unwrap_or(0);
             while groups.len() <= group {
-                groups.push(Sorter { source: Arc::clone(&self.source), launches: Vec::new() });
+                groups.push(Sorter::new(Arc::clone(&self.source)));
             }
             if let Some(sorter) = groups.get_mut(group) {
                 sorter.take(item);
             }
         }
-        let mut launches: Vec<Launch> =
-            groups.into_iter().flat_map(|sorter| sorter.launches).map(OpenLaunch::close).collect();
+        let mut launches: Vec<Launch> = groups.into_iter().flat_map(Sorter::finish).collect();
         launches.sort_by_key(|launch| launch.first_line);
         if let Some(last) = launches.last_mut() {
             last.left_out = self.left_out;
@@ -129,17 +135,18 @@ fn group_streams(items: &[Item]) -> HashMap<Arc<str>, usize> {
     let mut arguments: HashMap<Arc<str>, usize> = HashMap::new();
     let mut owners: HashMap<Coordinates, Arc<str>> = HashMap::new();
     let mut one_server = true;
-    for item in items.iter().filter(|item| !matches!(item.kind, ItemKind::Repeat(_))) {
-        let stream = &item.event.stream;
+    for item in items {
+        let stream = &item.stream;
         if !order.contains(stream) {
             order.push(Arc::clone(stream));
         }
-        if item.arguments.is_some() {
-            *arguments.entry(Arc::clone(stream)).or_default() += 1;
-        }
-        if is_rank_line(&item.event) {
-            let owner = owners.entry(item.event.rank.coordinates).or_insert_with(|| Arc::clone(stream));
-            one_server &= owner == stream;
+        match &item.kind {
+            ItemKind::Arguments(..) => *arguments.entry(Arc::clone(stream)).or_default() += 1,
+            ItemKind::Event(event) if is_rank_line(event) => {
+                let owner = owners.entry(event.rank.coordinates).or_insert_with(|| Arc::clone(stream));
+                one_server &= owner == stream;
+            }
+            _ => {}
         }
     }
     one_server &= arguments.len() <= 1;
@@ -153,253 +160,4 @@ fn group_streams(items: &[Item]) -> HashMap<Arc<str>, usize> {
 /// Whether a rank printed the line: stages, pools and summaries are theirs, arguments and ready the launcher's.
 fn is_rank_line(event: &Event) -> bool {
     matches!(event.role, Role::Stage(..) | Role::Pool(_) | Role::Summary)
-}
-
-/// Sorts the events of one group of streams.
-struct Sorter {
-    source: Arc<str>,
-    launches: Vec<OpenLaunch>,
-}
-
-/// A launch while lines may still come.
-struct OpenLaunch {
-    launch: Launch,
-    progress: HashMap<Coordinates, Progress>,
-}
-
-impl Sorter {
-    fn take(&mut self, item: &Item) {
-        match &item.kind {
-            ItemKind::Repeat(original) => self.repeat(original, item),
-            ItemKind::Served => {
-                if let Some(open) = self.launches.last_mut() {
-                    open.launch.served |= open.launch.ready.is_some();
-                    open.launch.last_line = open.launch.last_line.max(item.event.place.line);
-                }
-            }
-            ItemKind::Line => match (&item.arguments, item.event.role) {
-                (Some(arguments), _) => self.arguments(&item.event, arguments),
-                (None, Role::Progress(_)) => self.bar(&item.event),
-                (None, Role::Stage(..) | Role::Pool(_) | Role::Summary) => self.rank_line(&item.event),
-                _ => self.other_line(&item.event),
-            },
-        }
-    }
-
-    /// A `server_args=` line begins a launch; an offline engine prints it twice in a row.
-    fn arguments(&mut self, event: &Arc<Event>, arguments: &Arc<ServerArgs>) {
-        if let Some(open) = self.launches.last_mut() {
-            let same = open.launch.args() == Some(arguments.as_ref());
-            if open.launch.ranks.is_empty() && (same || open.launch.arguments.is_none()) {
-                open.note(event);
-                open.launch.arguments.get_or_insert_with(|| (Arc::clone(arguments), event.place.clone()));
-                return;
-            }
-        }
-        self.begin(event);
-        if let Some(open) = self.launches.last_mut() {
-            open.launch.arguments = Some((Arc::clone(arguments), event.place.clone()));
-        }
-    }
-
-    fn begin(&mut self, event: &Event) {
-        let source = Arc::clone(&self.source);
-        self.launches.push(OpenLaunch::new(source, event));
-    }
-
-    /// Among the launches that the line fits: the one whose free memory it continues best, else the newest.
-    fn rank_line(&mut self, event: &Arc<Event>) {
-        let first_open = self.launches.len().saturating_sub(OPEN_LAUNCHES);
-        let mut best: Option<(usize, i128)> = None;
-        for (index, open) in self.launches.iter().enumerate().skip(first_open).rev() {
-            if !open.admits(event) {
-                continue;
-            }
-            let jump = open.progress.get(&event.rank.coordinates).and_then(|progress| progress.jump(event));
-            match (best, jump) {
-                (None, jump) => best = Some((index, jump.unwrap_or(i128::MAX))),
-                (Some((_, smallest)), Some(jump)) if jump < smallest && smallest != i128::MAX => {
-                    best = Some((index, jump))
-                }
-                _ => {}
-            }
-        }
-        let index = match best {
-            Some((index, _)) => index,
-            None => {
-                self.begin(event);
-                self.launches.len().saturating_sub(1)
-            }
-        };
-        let Some(open) = self.launches.get_mut(index) else { return };
-        open.post(event);
-    }
-
-    /// A bar carries no prefix: it is the lowest rank's whose capture is under way.
-    fn bar(&mut self, event: &Arc<Event>) {
-        for open in self.launches.iter_mut().rev().take(OPEN_LAUNCHES) {
-            let capturing = |rank: &Rank, progress: &HashMap<Coordinates, Progress>| {
-                progress.get(&rank.tag.coordinates).is_some_and(Progress::is_capturing)
-            };
-            let progress = &open.progress;
-            let rank = open
-                .launch
-                .ranks
-                .iter_mut()
-                .filter(|rank| capturing(rank, progress))
-                .min_by_key(|rank| rank.tag.coordinates);
-            if let Some(rank) = rank {
-                let worker = rank.events.last().map(|last| last.worker).unwrap_or_default();
-                rank.events.push(RankEvent { event: Arc::clone(event), worker, repeated_at: Vec::new() });
-                open.launch.last_line = open.launch.last_line.max(event.place.line);
-                return;
-            }
-        }
-    }
-
-    /// Notes, failures, ready and traffic go to the newest launch, or found one where they are the first words.
-    fn other_line(&mut self, event: &Arc<Event>) {
-        if event.role == Role::Unrecognised {
-            return;
-        }
-        if self.launches.is_empty() && matches!(event.role, Role::Note | Role::Traffic) {
-            return;
-        }
-        if self.launches.is_empty() {
-            self.begin(event);
-        }
-        let said_by = |open: &OpenLaunch| {
-            !event.rank.text.is_empty() && open.launch.rank(&event.rank.coordinates).is_some()
-        };
-        let newest = self.launches.len().saturating_sub(1);
-        let index = self.launches.iter().rposition(said_by).unwrap_or(newest);
-        let Some(open) = self.launches.get_mut(index) else { return };
-        open.note(event);
-        open.other(event);
-    }
-
-    fn repeat(&mut self, original: &Arc<Event>, item: &Item) {
-        for open in self.launches.iter_mut().rev().take(OPEN_LAUNCHES) {
-            let found = open.launch.ranks.iter_mut().flat_map(|rank| rank.events.iter_mut()).rev();
-            if let Some(rank_event) = found.take(256).find(|known| Arc::ptr_eq(&known.event, original)) {
-                rank_event.repeated_at.push(item.event.place.clone());
-                return;
-            }
-        }
-    }
-}
-
-impl OpenLaunch {
-    fn new(source: Arc<str>, event: &Event) -> Self {
-        let launch = Launch {
-            source,
-            stream: Arc::clone(&event.stream),
-            first_line: event.place.line,
-            last_line: event.place.line,
-            started_at: event.stamp,
-            last_event_at: event.stamp,
-            ready: None,
-            arguments: None,
-            versions: VersionRange::ALL,
-            ranks: Vec::new(),
-            notes: Vec::new(),
-            failures: Vec::new(),
-            retractions: 0,
-            left_out: 0,
-            served: false,
-            outcome: Outcome::Incomplete,
-            failed_stage: None,
-            cause: None,
-        };
-        OpenLaunch { launch, progress: HashMap::new() }
-    }
-
-    fn admits(&self, event: &Event) -> bool {
-        let arguments = self.launch.args();
-        if !node_owns(arguments, &event.rank.coordinates) {
-            return false;
-        }
-        let begins = matches!(event.role, Role::Stage(stage, ..) if !matches!(stage, crate::stage::Stage::Lora | crate::stage::Stage::Other | crate::stage::Stage::PostCaptureResize));
-        if self.launch.ready.is_some() && begins {
-            return false;
-        }
-        let progress = self.progress.get(&event.rank.coordinates);
-        progress.is_none_or(|progress| progress.admits(event.role, draft_possible(arguments)))
-    }
-
-    /// Widens the launch's extent to this line.
-    fn note(&mut self, event: &Event) {
-        self.launch.last_line = self.launch.last_line.max(event.place.line);
-        self.launch.first_line = self.launch.first_line.min(event.place.line);
-        self.launch.started_at = self.launch.started_at.or(event.stamp);
-        self.launch.last_event_at = event.stamp.or(self.launch.last_event_at);
-    }
-
-    /// Adds a rank's line. A tag that a viewer merged (`TP0..3`) stands for each of its ranks.
-    fn post(&mut self, event: &Arc<Event>) {
-        self.note(event);
-        for tag in each_rank(&event.rank) {
-            let progress = self.progress.entry(tag.coordinates).or_default();
-            progress.forgive();
-            let worker = progress.advance(event);
-            let position = self.launch.ranks.iter().position(|rank| rank.tag.coordinates == tag.coordinates);
-            let rank_event = RankEvent { event: Arc::clone(event), worker, repeated_at: Vec::new() };
-            match position.and_then(|index| self.launch.ranks.get_mut(index)) {
-                Some(rank) => rank.events.push(rank_event),
-                None => self.launch.ranks.push(Rank { tag, events: vec![rank_event] }),
-            }
-        }
-    }
-
-    fn other(&mut self, event: &Arc<Event>) {
-        match event.role {
-            Role::Ready => self.launch.ready = Some(Arc::clone(event)),
-            Role::Traffic => self.launch.retractions += 1,
-            Role::Failure(_) => {
-                self.launch.failures.push(Arc::clone(event));
-                if !event.rank.text.is_empty() || self.launch.ranks.len() <= 1 {
-                    self.progress.entry(event.rank.coordinates).or_default().advance(event);
-                }
-            }
-            _ => self.launch.notes.push(Arc::clone(event)),
-        }
-    }
-
-    fn close(mut self) -> Launch {
-        self.launch.ranks.sort_by_key(|rank| rank.tag.coordinates);
-        self.launch.versions = versions_of(&self.launch);
-        super::outcome::settle(&mut self.launch);
-        self.launch
-    }
-}
-
-/// The ranks that a tag names: one, or each of a merged range.
-fn each_rank(tag: &RankTag) -> Vec<RankTag> {
-    let (Some(first), Some(last)) = (tag.coordinates.tp, tag.through) else {
-        return vec![tag.clone()];
-    };
-    (first..=last.min(first.saturating_add(1023)))
-        .map(|tp| RankTag {
-            coordinates: Coordinates { tp: Some(tp), ..tag.coordinates },
-            text: tag.text.replace(&format!("TP{first}..{last}"), &format!("TP{tp}")),
-            through: None,
-        })
-        .collect()
-}
-
-/// The releases left possible by the wording of every line and the names of the arguments. Evidence that excludes what
-/// is left (a fork that carries a later release's line) is passed over.
-fn versions_of(launch: &Launch) -> VersionRange {
-    let wordings = launch
-        .ranks
-        .iter()
-        .flat_map(|rank| &rank.events)
-        .map(|event| &event.event)
-        .chain(&launch.notes)
-        .chain(&launch.ready);
-    let mut range = launch.args().map(server_args::version_range).unwrap_or(VersionRange::ALL);
-    for template in wordings.filter_map(|event| event.template) {
-        range = range.intersect(template.wording_range()).unwrap_or(range);
-    }
-    range
 }

@@ -8,6 +8,7 @@ mod builder;
 mod duplicates;
 mod expect;
 mod outcome;
+mod sorter;
 
 pub use builder::{LaunchBuilder, MOST_EVENTS};
 pub use expect::{Expectation, expectation};

@@ -166,9 +166,7 @@ pub fn reconcile(
     ));
 
     let unexplained = used - used_by_log;
-    let verdict = if let Some(why) = reserve.open_question(unexplained) {
-        Verdict::CannotTell(why)
-    } else if unexplained.magnitude().low() <= UNEXPLAINED_LIMIT {
+    let verdict = if unexplained.magnitude().low() <= UNEXPLAINED_LIMIT {
         Verdict::Holds
     } else if launch.1.outcome == Outcome::Failed {
         Verdict::CannotTell(

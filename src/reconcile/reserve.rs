@@ -9,7 +9,7 @@ use super::Basis;
 use crate::event::Role;
 use crate::launch::Launch;
 use crate::observe::Observation;
-use crate::quantity::{MIB, Quantity};
+use crate::quantity::Quantity;
 
 /// Reserves measured on real cards: product name, nvidia-smi's total in MiB, reserve in bytes.
 /// H200: NVML v2 on driver 580.159.04, equal to NVML's total − cudaMemGetInfo's total to the byte.
@@ -86,15 +86,6 @@ impl Reserve {
             Source::Remainder => "kept by the driver (not printed: what the other figures leave)",
             Source::Implausible => "kept by the driver (not printed: at most this much)",
         }
-    }
-
-    /// Why no exact verdict is possible, where the reserve had to be taken from the very figures it should explain.
-    pub(super) fn open_question(&self, unexplained: Quantity) -> Option<String> {
-        (self.source == Source::Remainder && unexplained.width() > 2 * super::UNEXPLAINED_LIMIT + 64 * MIB)
-            .then(|| {
-                "the dump does not print what the driver keeps for itself; `nvidia-smi -q -d MEMORY` does"
-                    .to_string()
-            })
     }
 }
 

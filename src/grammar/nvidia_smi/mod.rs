@@ -71,19 +71,16 @@ pub struct Dump {
 
 /// Reads every sample of every form in a stretch of lines. Lines that belong to no dump are passed over.
 pub fn parse(lines: &[LogicalLine]) -> Dump {
-    let mut readers = Readers::default();
+    let mut reader = DumpReader::default();
     for line in lines {
-        readers.take(line);
+        reader.take(line);
     }
-    let Found { blocks, mut notes, .. } = readers.finish();
-    let observations = join::observations(blocks, &mut notes);
-    notes.sort_by(|one, other| one.place.cmp(&other.place));
-    Dump { observations, notes }
+    reader.finish()
 }
 
 /// Whether a text that begins like this is a dump and no log: at least half of its lines are a form's.
 pub fn looks_like_dump(head: &str) -> bool {
-    let mut readers = Readers::default();
+    let mut readers = DumpReader::default();
     let source: Arc<str> = Arc::from("");
     let (mut taken, mut left) = (0_usize, 0_usize);
     for (number, text) in (1..).zip(head.lines().filter(|line| !line.trim().is_empty()).take(HEAD_LINES)) {
@@ -97,13 +94,13 @@ pub fn looks_like_dump(head: &str) -> bool {
         };
         if readers.take(&line) { taken += 1 } else { left += 1 }
     }
-    let found = readers.finish();
+    let found = readers.close();
     taken >= left.max(1) && !(found.blocks.is_empty() && found.notes.is_empty())
 }
 
-/// The readers of all forms.
+/// The readers of all forms, fed line by line.
 #[derive(Default)]
-struct Readers {
+pub struct DumpReader {
     found: Found,
     /// Lines since a time stood on a line of its own.
     clock_age: usize,
@@ -118,10 +115,11 @@ struct Readers {
     csv: csv::Csv,
 }
 
-impl Readers {
-    /// Offers a line to each form, the narrow ones first; the one that takes it ends what the others had open.
-    fn take(&mut self, line: &LogicalLine) -> bool {
-        let Readers { found, clock_age, xml, query_text, gpustat, rocm, amd, npu, table, monitor, csv } =
+impl DumpReader {
+    /// Offers a line to each form, the narrow ones first; the one that takes it ends what the others had open. Says
+    /// whether one did: other lines are somebody else's.
+    pub fn take(&mut self, line: &LogicalLine) -> bool {
+        let DumpReader { found, clock_age, xml, query_text, gpustat, rocm, amd, npu, table, monitor, csv } =
             self;
         if let Some(stamp) = clock(&line.text) {
             // In `-q` text and XML the time has a key, and it is the block's own.
@@ -152,8 +150,17 @@ impl Readers {
         true
     }
 
-    fn finish(mut self) -> Found {
-        let Readers { found, xml, query_text, gpustat, rocm, amd, npu, table, monitor, csv, .. } = &mut self;
+    /// Everything that the lines held.
+    pub fn finish(self) -> Dump {
+        let Found { blocks, mut notes, .. } = self.close();
+        let observations = join::observations(blocks, &mut notes);
+        notes.sort_by(|one, other| one.place.cmp(&other.place));
+        Dump { observations, notes }
+    }
+
+    fn close(mut self) -> Found {
+        let DumpReader { found, xml, query_text, gpustat, rocm, amd, npu, table, monitor, csv, .. } =
+            &mut self;
         let forms: [&mut dyn FormReader; 9] = [xml, gpustat, rocm, npu, amd, table, monitor, csv, query_text];
         for form in forms {
             form.close(found);

@@ -1,0 +1,281 @@
+//! Gives each event of one server's streams to the launch and rank it belongs to.
+//!
+//! Which launch a line fits is [`super::assign`]'s table; here it is applied.
+
+use super::assign::{Progress, draft_possible, node_owns};
+use super::builder::{Item, ItemKind};
+use super::{Launch, Outcome, Rank, RankEvent};
+use crate::event::{Event, Role};
+use crate::place::Place;
+use crate::server_args::{self, ServerArgs};
+use crate::stage::{Coordinates, RankTag, Stage};
+use crate::version::VersionRange;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How many launches that have not ended are considered for a line.
+const OPEN_LAUNCHES: usize = 8;
+
+/// How far back in a rank a repeated line is looked for.
+const LOOKED_BACK: usize = 64;
+
+/// Sorts the events of one group of streams.
+pub(super) struct Sorter {
+    source: Arc<str>,
+    launches: Vec<OpenLaunch>,
+}
+
+/// A launch while lines may still come.
+struct OpenLaunch {
+    launch: Launch,
+    progress: HashMap<Coordinates, Progress>,
+}
+
+impl Sorter {
+    /// A sorter for the events of one server's streams.
+    pub(super) fn new(source: Arc<str>) -> Self {
+        Sorter { source, launches: Vec::new() }
+    }
+
+    /// Takes what happened next.
+    pub(super) fn take(&mut self, item: &Item) {
+        match &item.kind {
+            ItemKind::Repeat { place, original } => self.repeat(original, place),
+            ItemKind::Arguments(event, arguments) => self.arguments(event, arguments),
+            ItemKind::Served => {
+                if let Some(open) = self.launches.last_mut() {
+                    open.launch.served |= open.launch.ready.is_some();
+                    open.launch.last_line = open.launch.last_line.max(item.line);
+                }
+            }
+            ItemKind::Event(event) => match event.role {
+                Role::Progress(_) => self.bar(event),
+                Role::Stage(..) | Role::Pool(_) | Role::Summary => self.rank_line(event),
+                _ => self.other_line(event),
+            },
+        }
+    }
+
+    /// The launches, in the order they began.
+    pub(super) fn finish(self) -> impl Iterator<Item = Launch> {
+        self.launches.into_iter().map(OpenLaunch::close)
+    }
+
+    /// A `server_args=` line begins a launch; an offline engine prints it twice in a row.
+    fn arguments(&mut self, event: &Arc<Event>, arguments: &Arc<ServerArgs>) {
+        if let Some(open) = self.launches.last_mut() {
+            let same = open.launch.args() == Some(arguments.as_ref());
+            if open.launch.ranks.is_empty() && (same || open.launch.arguments.is_none()) {
+                open.note(event);
+                open.launch.arguments.get_or_insert_with(|| (Arc::clone(arguments), event.place.clone()));
+                return;
+            }
+        }
+        self.begin(event);
+        if let Some(open) = self.launches.last_mut() {
+            open.launch.arguments = Some((Arc::clone(arguments), event.place.clone()));
+        }
+    }
+
+    fn begin(&mut self, event: &Event) {
+        let source = Arc::clone(&self.source);
+        self.launches.push(OpenLaunch::new(source, event));
+    }
+
+    /// Among the launches that the line fits: the one whose free memory it continues best, else the newest.
+    fn rank_line(&mut self, event: &Arc<Event>) {
+        let first_open = self.launches.len().saturating_sub(OPEN_LAUNCHES);
+        let mut best: Option<(usize, i128)> = None;
+        for (index, open) in self.launches.iter().enumerate().skip(first_open).rev() {
+            if !open.admits(event) {
+                continue;
+            }
+            let jump = open.progress.get(&event.rank.coordinates).and_then(|progress| progress.jump(event));
+            match (best, jump) {
+                (None, jump) => best = Some((index, jump.unwrap_or(i128::MAX))),
+                (Some((_, smallest)), Some(jump)) if jump < smallest && smallest != i128::MAX => {
+                    best = Some((index, jump))
+                }
+                _ => {}
+            }
+        }
+        let index = match best {
+            Some((index, _)) => index,
+            None => {
+                self.begin(event);
+                self.launches.len().saturating_sub(1)
+            }
+        };
+        let Some(open) = self.launches.get_mut(index) else { return };
+        open.post(event);
+    }
+
+    /// A bar carries no prefix: it is the lowest rank's whose capture is under way.
+    fn bar(&mut self, event: &Arc<Event>) {
+        for open in self.launches.iter_mut().rev().take(OPEN_LAUNCHES) {
+            let capturing = |rank: &Rank, progress: &HashMap<Coordinates, Progress>| {
+                progress.get(&rank.tag.coordinates).is_some_and(Progress::is_capturing)
+            };
+            let progress = &open.progress;
+            let rank = open
+                .launch
+                .ranks
+                .iter_mut()
+                .filter(|rank| capturing(rank, progress))
+                .min_by_key(|rank| rank.tag.coordinates);
+            if let Some(rank) = rank {
+                let worker = rank.events.last().map(|last| last.worker).unwrap_or_default();
+                rank.events.push(RankEvent { event: Arc::clone(event), worker, repeated_at: Vec::new() });
+                open.launch.last_line = open.launch.last_line.max(event.place.line);
+                return;
+            }
+        }
+    }
+
+    /// Notes, failures, ready and traffic go to the newest launch, or found one where they are the first words.
+    fn other_line(&mut self, event: &Arc<Event>) {
+        if event.role == Role::Unrecognised {
+            return;
+        }
+        if self.launches.is_empty() && matches!(event.role, Role::Note | Role::Traffic) {
+            return;
+        }
+        if self.launches.is_empty() {
+            self.begin(event);
+        }
+        let said_by = |open: &OpenLaunch| {
+            !event.rank.text.is_empty() && open.launch.rank(&event.rank.coordinates).is_some()
+        };
+        let newest = self.launches.len().saturating_sub(1);
+        let index = self.launches.iter().rposition(said_by).unwrap_or(newest);
+        let Some(open) = self.launches.get_mut(index) else { return };
+        open.note(event);
+        open.other(event);
+    }
+
+    fn repeat(&mut self, original: &Arc<Event>, place: &Place) {
+        for open in self.launches.iter_mut().rev().take(OPEN_LAUNCHES) {
+            let known =
+                open.launch.ranks.iter_mut().flat_map(|rank| rank.events.iter_mut().rev().take(LOOKED_BACK));
+            if let Some(rank_event) = known.into_iter().find(|known| Arc::ptr_eq(&known.event, original)) {
+                rank_event.repeated_at.push(place.clone());
+                return;
+            }
+        }
+    }
+}
+
+impl OpenLaunch {
+    fn new(source: Arc<str>, event: &Event) -> Self {
+        let launch = Launch {
+            source,
+            stream: Arc::clone(&event.stream),
+            first_line: event.place.line,
+            last_line: event.place.line,
+            started_at: event.stamp,
+            last_event_at: event.stamp,
+            ready: None,
+            arguments: None,
+            versions: VersionRange::ALL,
+            ranks: Vec::new(),
+            notes: Vec::new(),
+            failures: Vec::new(),
+            retractions: 0,
+            left_out: 0,
+            served: false,
+            outcome: Outcome::Incomplete,
+            failed_stage: None,
+            cause: None,
+        };
+        OpenLaunch { launch, progress: HashMap::new() }
+    }
+
+    fn admits(&self, event: &Event) -> bool {
+        let arguments = self.launch.args();
+        if !node_owns(arguments, &event.rank.coordinates) {
+            return false;
+        }
+        let begins = matches!(event.role, Role::Stage(stage, ..) if !matches!(stage, Stage::Lora | Stage::Other | Stage::PostCaptureResize));
+        if self.launch.ready.is_some() && begins {
+            return false;
+        }
+        let progress = self.progress.get(&event.rank.coordinates);
+        progress.is_none_or(|progress| progress.admits(event.role, draft_possible(arguments)))
+    }
+
+    /// Widens the launch's extent to this line.
+    fn note(&mut self, event: &Event) {
+        self.launch.last_line = self.launch.last_line.max(event.place.line);
+        self.launch.first_line = self.launch.first_line.min(event.place.line);
+        self.launch.started_at = self.launch.started_at.or(event.stamp);
+        self.launch.last_event_at = event.stamp.or(self.launch.last_event_at);
+    }
+
+    /// Adds a rank's line. A tag that a viewer merged (`TP0..3`) stands for each of its ranks.
+    fn post(&mut self, event: &Arc<Event>) {
+        self.note(event);
+        for tag in each_rank(&event.rank) {
+            let progress = self.progress.entry(tag.coordinates).or_default();
+            progress.forgive();
+            let worker = progress.advance(event);
+            let position = self.launch.ranks.iter().position(|rank| rank.tag.coordinates == tag.coordinates);
+            let rank_event = RankEvent { event: Arc::clone(event), worker, repeated_at: Vec::new() };
+            match position.and_then(|index| self.launch.ranks.get_mut(index)) {
+                Some(rank) => rank.events.push(rank_event),
+                None => self.launch.ranks.push(Rank { tag, events: vec![rank_event] }),
+            }
+        }
+    }
+
+    fn other(&mut self, event: &Arc<Event>) {
+        match event.role {
+            Role::Ready => self.launch.ready = Some(Arc::clone(event)),
+            Role::Traffic => self.launch.retractions += 1,
+            Role::Failure(_) => {
+                self.launch.failures.push(Arc::clone(event));
+                if !event.rank.text.is_empty() || self.launch.ranks.len() <= 1 {
+                    self.progress.entry(event.rank.coordinates).or_default().advance(event);
+                }
+            }
+            _ => self.launch.notes.push(Arc::clone(event)),
+        }
+    }
+
+    fn close(mut self) -> Launch {
+        self.launch.ranks.sort_by_key(|rank| rank.tag.coordinates);
+        self.launch.versions = versions_of(&self.launch);
+        super::outcome::settle(&mut self.launch);
+        self.launch
+    }
+}
+
+/// The ranks that a tag names: one, or each of a merged range.
+fn each_rank(tag: &RankTag) -> Vec<RankTag> {
+    let (Some(first), Some(last)) = (tag.coordinates.tp, tag.through) else {
+        return vec![tag.clone()];
+    };
+    (first..=last.min(first.saturating_add(1023)))
+        .map(|tp| RankTag {
+            coordinates: Coordinates { tp: Some(tp), ..tag.coordinates },
+            text: tag.text.replace(&format!("TP{first}..{last}"), &format!("TP{tp}")),
+            through: None,
+        })
+        .collect()
+}
+
+/// The releases left possible by the wording of every line and the names of the arguments. Evidence that excludes what
+/// is left (a fork that carries a later release's line) is passed over.
+fn versions_of(launch: &Launch) -> VersionRange {
+    let wordings = launch
+        .ranks
+        .iter()
+        .flat_map(|rank| &rank.events)
+        .map(|event| &event.event)
+        .chain(&launch.notes)
+        .chain(&launch.ready);
+    let mut range = launch.args().map(server_args::version_range).unwrap_or(VersionRange::ALL);
+    for event in wordings {
+        range = range.intersect(event.wording_range).unwrap_or(range);
+    }
+    range
+}

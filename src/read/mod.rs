@@ -1,0 +1,157 @@
+//! From sources to launches and observations: where input and grammars meet.
+//!
+//! Separate from the analysis, which starts from what is read here and does not know files.
+
+mod instead;
+
+use crate::analysis::{SourceFacts, SourceKind, SourceReading, Unrecognised};
+use crate::event::{Event, Role};
+use crate::grammar::nvidia_smi::{self, DumpReader};
+use crate::grammar::sglang::{self, Assembler};
+use crate::input::{InputError, LogicalLine, NeedleClass, Needles, Source, read_lines};
+use crate::launch::LaunchBuilder;
+use crate::server_args;
+use instead::found_instead;
+use std::ops::ControlFlow;
+use std::sync::{Arc, LazyLock};
+
+/// Context around a line of SGLang: what a wrapped or torn line needs.
+const AROUND_LOG_LINES: (usize, usize) = (3, 4);
+/// Context around the ready line: whether requests follow shows soon.
+const AFTER_READY: usize = 60;
+/// Context around a dump's line: rows and keys without any literal belong to it.
+const AROUND_DUMP_LINES: (usize, usize) = (6, 200);
+/// How many unrecognised lines of a source are kept; more tell nothing new.
+const MOST_UNRECOGNISED: usize = 1000;
+/// How many observations of a source are kept: a day of `nvidia-smi -l 10` on one device.
+const MOST_OBSERVATIONS: usize = 10_000;
+
+/// Words of lines that only a serving server prints.
+const SERVING: [&str; 4] = ["Decode batch", "Prefill batch", "\"POST /", "\"GET /v1/"];
+/// The ready line's words, for the wider context behind it.
+const READY: [&str; 1] = ["fired up and ready"];
+
+/// The search for everything that either grammar reads, made of the grammars' own tables.
+static NEEDLES: LazyLock<Result<Needles, regex::Error>> = LazyLock::new(|| {
+    let log = sglang::needles();
+    let dump: Vec<&str> = nvidia_smi::HINTS.iter().flat_map(|hints| hints.iter()).copied().collect();
+    Needles::new(&[
+        NeedleClass { literals: &log, before: AROUND_LOG_LINES.0, after: AROUND_LOG_LINES.1 },
+        NeedleClass { literals: &READY, before: 0, after: AFTER_READY },
+        NeedleClass { literals: &dump, before: AROUND_DUMP_LINES.0, after: AROUND_DUMP_LINES.1 },
+    ])
+});
+
+/// Reads one source: its launches, its observations, and what neither grammar understood.
+///
+/// # Errors
+/// Where the source cannot be opened or read, is empty, compressed or binary.
+pub fn read_source(source: &Source) -> Result<SourceReading, InputError> {
+    let needles = match &*NEEDLES {
+        Ok(needles) => needles,
+        // The literals are constants of this program: a test compiles them.
+        Err(error) => {
+            return Err(InputError::Io { name: source.name(), error: std::io::Error::other(error.clone()) });
+        }
+    };
+    let mut reader = Reader::new(source.name());
+    let summary = read_lines(source, needles, |line| {
+        reader.take(&line);
+        ControlFlow::Continue(())
+    })?;
+    Ok(reader.finish(summary.bytes, summary.lines, &summary.head))
+}
+
+/// Sorts a source's lines between the two grammars.
+struct Reader {
+    name: Arc<str>,
+    assembler: Assembler,
+    launches: LaunchBuilder,
+    dumps: DumpReader,
+    dump_lines: u64,
+    events: u64,
+    unrecognised: Vec<Unrecognised>,
+    ready: bool,
+}
+
+impl Reader {
+    fn new(name: Arc<str>) -> Self {
+        Reader {
+            launches: LaunchBuilder::new(Arc::clone(&name)),
+            name,
+            assembler: Assembler::new(),
+            dumps: DumpReader::default(),
+            dump_lines: 0,
+            events: 0,
+            unrecognised: Vec::new(),
+            ready: false,
+        }
+    }
+
+    /// A line that a dump's form takes is no log line; every other is offered to SGLang's grammar.
+    fn take(&mut self, line: &LogicalLine) {
+        if self.dumps.take(line) {
+            self.dump_lines += 1;
+            return;
+        }
+        if self.ready && SERVING.iter().any(|words| line.text.contains(words)) {
+            self.launches.served(&line.stream, line.place.line);
+        }
+        for event in self.assembler.push(line) {
+            self.post(event);
+        }
+    }
+
+    fn post(&mut self, event: Event) {
+        match event.role {
+            Role::Unrecognised => {
+                if self.unrecognised.len() < MOST_UNRECOGNISED {
+                    self.unrecognised.push(Unrecognised { place: event.place, text: event.text });
+                }
+                return;
+            }
+            Role::Ready => self.ready = true,
+            _ => {}
+        }
+        self.events += 1;
+        let arguments =
+            (event.role == Role::ServerArgs).then(|| arguments_of(&event.text)).flatten().map(Arc::new);
+        self.launches.push(event, arguments);
+    }
+
+    fn finish(mut self, bytes: u64, lines: u64, head: &[u8]) -> SourceReading {
+        for event in self.assembler.finish() {
+            self.post(event);
+        }
+        let mut dump = self.dumps.finish();
+        dump.observations.truncate(MOST_OBSERVATIONS);
+        let left_out = self.launches.left_out();
+        let launches = self.launches.finish();
+        let kind = match (launches.is_empty(), dump.observations.is_empty() && dump.notes.is_empty()) {
+            (false, true) => SourceKind::Log,
+            (true, false) => SourceKind::Smi,
+            (false, false) => SourceKind::Mixed,
+            (true, true) => SourceKind::Unknown,
+        };
+        SourceReading {
+            facts: SourceFacts {
+                name: self.name,
+                kind,
+                bytes,
+                lines,
+                found_instead: (kind == SourceKind::Unknown).then(|| found_instead(head)),
+                left_out,
+            },
+            launches,
+            observations: dump.observations,
+            notes: dump.notes,
+            unrecognised: self.unrecognised,
+        }
+    }
+}
+
+/// The typed arguments in a `server_args=` line's message.
+fn arguments_of(message: &str) -> Option<server_args::ServerArgs> {
+    let after = |sign: &str| message.find(sign).and_then(|at| message.get(at + sign.len()..));
+    server_args::parse(after("server_args=").or_else(|| after("server_args: "))?)
+}
