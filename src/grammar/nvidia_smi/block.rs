@@ -33,6 +33,8 @@ pub(super) enum Form {
     ProcessMonitor,
     /// `dmon`.
     DeviceMonitor,
+    /// `-L` and its like: which devices there are, without their use.
+    DeviceList,
     /// A relative's listing of devices, processes with them or apart.
     Relative,
 }

@@ -80,7 +80,7 @@ pub(super) fn amount(input: &str) -> IResult<&str, Quantity> {
 }
 
 /// An amount, or a word for not knowing it (`None`).
-fn amount_or_unknown(input: &str) -> IResult<&str, Option<Quantity>> {
+pub(super) fn amount_or_unknown(input: &str) -> IResult<&str, Option<Quantity>> {
     alt((amount.map(Some), value(None, unknown_word))).parse(input)
 }
 

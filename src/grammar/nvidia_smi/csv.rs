@@ -4,7 +4,7 @@
 //! The header says what a column is. Without one, [`guess`] reads only rows whose values leave no choice.
 
 use super::block::{Block, DeviceFacts, DeviceId, Form, FormReader, Found, ProcessFacts};
-use super::cells::{amount_cell, bus_id_cell, is_unknown, mib_cell, number, number_cell, offset, uuid_cell};
+use super::cells::{amount_cell, bus_id_cell, is_unknown, mib_cell, number, number_cell, uuid_cell};
 use super::notes::DumpProblem;
 use crate::input::LogicalLine;
 use crate::observe::{Instrument, ProcessUse};

@@ -32,7 +32,12 @@ struct Sample {
 
 /// Joins blocks to observations, in the order of the source.
 pub(super) fn observations(blocks: Vec<Block>, notes: &mut Vec<DumpNote>) -> Vec<Observation> {
-    samples(blocks).into_iter().flat_map(|sample| Devices::of(sample).observations(notes)).collect()
+    let samples = samples(blocks).into_iter();
+    // A list of devices alone is no observation: it only connects what other forms name.
+    let tells =
+        |block: &Block| block.form != Form::DeviceList || block.devices.iter().any(DeviceFacts::has_figures);
+    let samples = samples.filter(|sample| sample.blocks.iter().any(tells));
+    samples.flat_map(|sample| Devices::of(sample).observations(notes)).collect()
 }
 
 /// Groups blocks into samples.

@@ -7,7 +7,6 @@ use super::block::{DeviceFacts, DeviceId};
 use super::cells::{offset, pair_cell};
 use crate::input::LogicalLine;
 use crate::observe::MigInstance;
-use nom::Parser;
 use nom::character::complete::{space1, u32 as number};
 use nom::sequence::preceded;
 

@@ -12,6 +12,7 @@ mod block;
 mod cells;
 mod csv;
 mod join;
+mod list;
 mod mig;
 mod monitor;
 mod notes;
@@ -31,9 +32,9 @@ use block::{FormReader, Found};
 pub use notes::{DumpNote, DumpProblem};
 use std::sync::Arc;
 
-/// Literals by which a scanner finds the lines that may belong to a dump: each form's own, all rare in the lines of
-/// a serving log. The lines around a hit belong to the dump as well: names, rules and `-q` keys have no literal.
-pub const HINTS: &[&[&str]] = &[
+/// Each form's literals.
+const HINTS: [&[&str]; 10] = [
+    &list::HINTS,
     &table::HINTS,
     &query_text::HINTS,
     &xml::HINTS,
@@ -44,6 +45,12 @@ pub const HINTS: &[&[&str]] = &[
     &relatives::AMD_HINTS,
     &relatives::NPU_HINTS,
 ];
+
+/// Literals by which a scanner finds the lines that may belong to a dump: each form's own, all rare in the lines of
+/// a serving log. The lines around a hit belong to the dump as well: names, rules and `-q` keys have no literal.
+pub fn hints() -> impl Iterator<Item = &'static str> {
+    HINTS.into_iter().flatten().copied().chain(FAILURES)
+}
 
 /// Sentences with which an instrument says that it could not look.
 const FAILURES: [&str; 5] = [
@@ -98,39 +105,52 @@ pub fn looks_like_dump(head: &str) -> bool {
     taken >= left.max(1) && !(found.blocks.is_empty() && found.notes.is_empty())
 }
 
-/// The readers of all forms, fed line by line.
+/// The reader of each form.
+#[derive(Default)]
+struct Forms {
+    xml: xml::Xml,
+    gpustat: relatives::Gpustat,
+    rocm: relatives::Rocm,
+    npu: relatives::Npu,
+    amd: relatives::Amd,
+    table: table::Table,
+    list: list::List,
+    monitor: monitor::Monitor,
+    csv: csv::Csv,
+    query_text: query_text::QueryText,
+}
+
+impl Forms {
+    /// In the order in which they are offered a line: those whose lines are narrower come first.
+    fn in_order(&mut self) -> [&mut dyn FormReader; 10] {
+        let Forms { xml, gpustat, rocm, npu, amd, table, list, monitor, csv, query_text } = self;
+        [xml, gpustat, rocm, npu, amd, table, list, monitor, csv, query_text]
+    }
+}
+
+/// What has been read so far of a source, line by line.
 #[derive(Default)]
 pub struct DumpReader {
     found: Found,
     /// Lines since a time stood on a line of its own.
     clock_age: usize,
-    xml: xml::Xml,
-    query_text: query_text::QueryText,
-    gpustat: relatives::Gpustat,
-    rocm: relatives::Rocm,
-    amd: relatives::Amd,
-    npu: relatives::Npu,
-    table: table::Table,
-    monitor: monitor::Monitor,
-    csv: csv::Csv,
+    forms: Forms,
 }
 
 impl DumpReader {
-    /// Offers a line to each form, the narrow ones first; the one that takes it ends what the others had open. Says
-    /// whether one did: other lines are somebody else's.
+    /// Offers a line to each form. The one that takes it ends what the others had open. Says whether one did: other
+    /// lines are somebody else's.
     pub fn take(&mut self, line: &LogicalLine) -> bool {
-        let DumpReader { found, clock_age, xml, query_text, gpustat, rocm, amd, npu, table, monitor, csv } =
-            self;
+        let DumpReader { found, clock_age, forms } = self;
         if let Some(stamp) = clock(&line.text) {
             // In `-q` text and XML the time has a key, and it is the block's own.
-            if !query_text.take(line, found) && !xml.take(line, found) {
+            if !forms.query_text.take(line, found) && !forms.xml.take(line, found) {
                 found.clock = Some(stamp);
                 *clock_age = 0;
             }
             return true;
         }
-        if let Some(words) = FAILURES.iter().find(|words| line.text.contains(*words)) {
-            let at = line.text.find(words).unwrap_or_default();
+        if let Some(at) = FAILURES.iter().find_map(|words| line.text.find(words)) {
             let words = line.text.get(at..).unwrap_or_default().trim().to_owned();
             found.note(&line.place, DumpProblem::InstrumentFailed { words });
             return true;
@@ -139,13 +159,10 @@ impl DumpReader {
         if *clock_age > CLOCK_REACH {
             found.clock = None;
         }
-        let mut forms: [&mut dyn FormReader; 9] =
-            [xml, gpustat, rocm, npu, amd, table, monitor, csv, query_text];
+        let mut forms = forms.in_order();
         let Some(taker) = forms.iter_mut().position(|form| form.take(line, found)) else { return false };
-        for (at, form) in forms.iter_mut().enumerate() {
-            if at != taker {
-                form.close(found);
-            }
+        for (_, form) in forms.iter_mut().enumerate().filter(|(at, _)| *at != taker) {
+            form.close(found);
         }
         true
     }
@@ -159,11 +176,8 @@ impl DumpReader {
     }
 
     fn close(mut self) -> Found {
-        let DumpReader { found, xml, query_text, gpustat, rocm, amd, npu, table, monitor, csv, .. } =
-            &mut self;
-        let forms: [&mut dyn FormReader; 9] = [xml, gpustat, rocm, npu, amd, table, monitor, csv, query_text];
-        for form in forms {
-            form.close(found);
+        for form in self.forms.in_order() {
+            form.close(&mut self.found);
         }
         self.found
     }

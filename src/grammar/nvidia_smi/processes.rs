@@ -4,7 +4,7 @@
 //! stand in a column whose width changed with nearly every driver.
 
 use super::block::{DeviceId, ProcessFacts};
-use super::cells::{amount, amount_cell, cut_figure, is_unknown, number_cell, whole};
+use super::cells::{amount_cell, amount_or_unknown, cut_figure, is_unknown, number_cell, whole};
 use crate::observe::{MigInstance, ProcessUse};
 use crate::place::Place;
 use crate::quantity::Quantity;
@@ -139,7 +139,7 @@ pub(super) fn nvitop_row(inside: &str, place: Place) -> Option<ProcessFacts> {
         terminated(pid, space1),
         kind,
         user,
-        amount,
+        amount_or_unknown,
         opt(preceded(space1, rest)),
     );
     let (device, pid, kind, _user, used, tail) = whole(columns, inside)?;
@@ -151,7 +151,7 @@ pub(super) fn nvitop_row(inside: &str, place: Place) -> Option<ProcessFacts> {
             pid,
             name: command_after_time(tail.unwrap_or_default()).to_owned(),
             kind: kind.map(str::to_owned),
-            used: Some(used),
+            used,
         },
         cut: false,
     })

@@ -22,8 +22,17 @@ const MODES: [&str; 8] = ["On", "Off", "N/A", "WDDM", "TCC", "MCDM", "ERR!", "Di
 const BARS: [char; 4] = ['|', '│', '┃', '║'];
 
 /// Literals by which a scanner finds lines of these boxes.
-pub(super) const HINTS: [&str; 7] =
-    ["NVIDIA-SMI", "NVITOP", "MiB / ", "GiB / ", "MiB |", "No running processes found", "Persistence-M"];
+pub(super) const HINTS: [&str; 9] = [
+    "NVIDIA-SMI",
+    "NVITOP",
+    "MiB / ",
+    "GiB / ",
+    "MiB |",
+    "No running processes found",
+    "Persistence-M",
+    "Process name",
+    "MIG devices",
+];
 
 /// The cells of a line between its bars; `None` for a line without any. What stands before the first bar is no
 /// part of the box; a line cut at the right has no last bar.

@@ -12,7 +12,6 @@ use crate::grammar::nvidia_smi::table::{cells, inside};
 use crate::input::LogicalLine;
 use crate::observe::{Instrument, ProcessUse};
 use crate::quantity::Quantity;
-use nom::Parser;
 use nom::bytes::complete::is_not;
 use nom::character::complete::{multispace0, space1};
 use nom::multi::many1;
@@ -38,6 +37,17 @@ pub(crate) struct Amd {
 }
 
 impl Amd {
+    /// Keeps the block. `static` tells sizes without use, `process` no sizes: both are parts of one sample with `metric`.
+    fn keep(&mut self, found: &mut Found) {
+        let Some(mut block) = self.block.take() else { return };
+        if block.devices.iter().all(|device| device.used.is_none()) {
+            let of_processes =
+                block.lists_all_processes || block.devices.iter().any(|device| device.processes_listed);
+            block.form = if of_processes { Form::ProcessBox } else { Form::DeviceList };
+        }
+        found.keep(Some(block));
+    }
+
     fn open(&mut self, line: &LogicalLine, found: &mut Found) -> &mut Block {
         self.block.get_or_insert_with(|| found.open(&line.place, Form::Relative, Instrument::AmdSmi))
     }
@@ -125,7 +135,7 @@ impl Amd {
         let told = |name: &str| value(name).and_then(|value| amount_cell(value).flatten());
         let id = DeviceId::numbered(index);
         if self.block.as_ref().is_some_and(|block| block.is_done_for(&id)) {
-            found.keep(self.block.take());
+            self.keep(found);
         }
         let place = line.place.further(value("VRAM_USED").map_or(0, |value| offset(&line.text, value)));
         let device = DeviceFacts {
@@ -234,7 +244,7 @@ impl FormReader for Amd {
             let Some(index) = number(content) else { return false };
             let id = DeviceId::numbered(index);
             if self.block.as_ref().is_some_and(|block| block.is_done_for(&id)) {
-                found.keep(self.block.take());
+                self.keep(found);
             }
             self.device = Some(index);
             self.section.clear();
@@ -246,7 +256,7 @@ impl FormReader for Amd {
     }
 
     fn close(&mut self, found: &mut Found) {
-        found.keep(self.block.take());
+        self.keep(found);
         *self = Amd::default();
     }
 }

@@ -8,12 +8,12 @@ use crate::grammar::nvidia_smi::table::{cells, is_rule};
 use crate::input::LogicalLine;
 use crate::observe::{Instrument, ProcessUse};
 use crate::quantity::Quantity;
-use nom::Parser;
 use nom::bytes::complete::take_while1;
 use nom::character::complete::{char, digit1, space0, space1};
 use nom::combinator::map_opt;
 use nom::multi::many1;
 use nom::sequence::{delimited, separated_pair};
+use std::collections::HashMap;
 
 /// Literals by which a scanner finds its lines.
 pub(crate) const HINTS: [&str; 3] = ["npu-smi", "HBM-Usage", "Process memory(MB)"];
@@ -26,6 +26,8 @@ pub(crate) struct Npu {
     /// Number and name of the device whose second line is to come.
     pending: Option<(u32, String)>,
     block: Option<Block>,
+    /// The number given to each chip, by its card's number and its own on the card: processes name those.
+    chips: HashMap<(u32, u32), u32>,
 }
 
 /// `0           0    / 0          3163 / 65536`: AI-core share, then pairs; the last one is of device memory.
@@ -49,6 +51,7 @@ impl Npu {
             let Some((used, total)) = device_memory(third) else { return };
             // Cards with two chips print each chip's physical number behind its number on the card.
             let index = rest.first().and_then(|word| number(word)).unwrap_or(npu);
+            self.chips.insert((npu, lead), index);
             let id = DeviceId { bus: Some(bus), ..DeviceId::numbered(index) };
             let place = line.place.further(offset(&line.text, third.trim_start()));
             let facts = DeviceFacts {
@@ -71,8 +74,10 @@ impl Npu {
             return;
         }
         let [first, pid, name, memory, ..] = cells else { return };
-        let device = first.split_whitespace().next().and_then(number::<u32>);
-        let (Some(device), Some(pid)) = (device, number::<u64>(pid)) else { return };
+        let mut words = first.split_whitespace().map(number::<u32>);
+        let (Some(Some(npu)), Some(pid)) = (words.next(), number::<u64>(pid)) else { return };
+        let chip = words.next().flatten().unwrap_or(0);
+        let device = self.chips.get(&(npu, chip)).copied().unwrap_or(npu);
         let place = line.place.further(offset(&line.text, memory.trim_start()));
         let listed =
             ProcessUse { pid: Some(pid), name: name.trim().to_owned(), kind: None, used: mib_number(memory) };
