@@ -1,7 +1,7 @@
 //! Input: from files, standard input or bytes at hand to the logical lines that the grammar reads.
 //!
 //! Separate from the grammar because nothing here knows what a line means. On the way: a [`Source`] is opened, large
-//! buffers are searched for [`Needles`], the lines around hits are cut out ([`scan`]), their envelopes opened, and the
+//! buffers are searched for [`Needles`], the lines around hits are cut out ([`scan()`]), their envelopes opened, and the
 //! payloads cut apart into what the program printed ([`read_lines`]). Lines that a terminal wrapped or two
 //! processes tore are left to the grammar: it knows what belongs together.
 

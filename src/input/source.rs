@@ -105,7 +105,7 @@ pub struct ScanSummary {
     pub bytes: u64,
     /// Physical lines, the last one with or without its line feed. Where the sink stopped the scan, those before.
     pub lines: u64,
-    /// How the source begins, at most 64 KiB: tells what it is where no needle was found.
+    /// How the source begins, as UTF-8, of at most 64 KiB: tells what it is where no needle was found.
     pub head: Vec<u8>,
 }
 
@@ -161,20 +161,17 @@ pub(super) fn scan_as_planned(
     let name = source.name();
     let result = match source {
         Source::Path(path) => {
-            let (mut file, size) = open(path, &name)?;
-            let head = examined_head(&mut file, &name)?;
-            match size {
-                Some(size) if size >= plan.large && Encoding::detect(&head) == Encoding::Utf8 => {
-                    scan_file(&file, size, needles, plan.survey, sink).map(|end| (end, head))
-                }
-                _ => scan_stream(head, file, needles, plan, sink),
+            let (file, size) = open(path, &name)?;
+            scan_opened(file, size, &name, needles, plan, sink)?
+        }
+        Source::Stdin => match redirected_file() {
+            Some((file, size)) => scan_opened(file, Some(size), &name, needles, plan, sink)?,
+            None => {
+                let mut stdin = io::stdin().lock();
+                let head = examined_head(&mut stdin, &name)?;
+                scan_stream(head, stdin, needles, plan, sink)
             }
-        }
-        Source::Stdin => {
-            let mut stdin = io::stdin().lock();
-            let head = examined_head(&mut stdin, &name)?;
-            scan_stream(head, stdin, needles, plan, sink)
-        }
+        },
         Source::Memory { bytes, .. } => {
             let mut bytes: &[u8] = bytes;
             let head = examined_head(&mut bytes, &name)?;
@@ -184,6 +181,41 @@ pub(super) fn scan_as_planned(
     let (end, head) = result.map_err(|error| InputError::from_io(&name, error))?;
     let unfinished = u64::from(end.line_start < end.offset);
     Ok(ScanSummary { bytes: end.offset, lines: end.newlines + unfinished, head })
+}
+
+/// Scans an open file: a large regular one surveyed by threads, anything else as a stream.
+fn scan_opened(
+    mut file: File,
+    size: Option<u64>,
+    name: &Arc<str>,
+    needles: &Needles,
+    plan: ReadPlan,
+    sink: &mut dyn FnMut(RawLine<'_>) -> ControlFlow<()>,
+) -> Result<io::Result<(Cursor, Vec<u8>)>, InputError> {
+    let head = examined_head(&mut file, name)?;
+    Ok(match size {
+        Some(size) if size >= plan.large && Encoding::detect(&head) == Encoding::Utf8 => {
+            scan_file(&file, size, needles, plan.survey, sink).map(|end| (end, head))
+        }
+        _ => scan_stream(head, file, needles, plan, sink),
+    })
+}
+
+/// Standard input where it is a regular file read from its beginning, as in `vramledger < log`, and its size.
+#[cfg(unix)]
+fn redirected_file() -> Option<(File, u64)> {
+    use std::io::Seek;
+    use std::os::fd::AsFd;
+    let mut file = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
+    let metadata = file.metadata().ok()?;
+    let whole = metadata.is_file() && file.stream_position().ok()? == 0;
+    whole.then_some((file, metadata.len()))
+}
+
+/// Elsewhere standard input is always read as a stream.
+#[cfg(not(unix))]
+fn redirected_file() -> Option<(File, u64)> {
+    None
 }
 
 /// Opens a path; its size where it is a regular file that has one.
@@ -217,15 +249,18 @@ fn scan_stream(
     plan: ReadPlan,
     sink: &mut dyn FnMut(RawLine<'_>) -> ControlFlow<()>,
 ) -> io::Result<(Cursor, Vec<u8>)> {
-    let encoding = Encoding::detect(&head);
     let stream = Bytes::new(head.clone()).chain(rest);
-    let reader: Box<dyn Read + '_> = match encoding {
-        Encoding::Utf8 => Box::new(stream),
-        Encoding::Utf16Le => Box::new(Utf16Reader::new(stream, false)),
-        Encoding::Utf16Be => Box::new(Utf16Reader::new(stream, true)),
+    let (reader, head): (Box<dyn Read + '_>, _) = match Encoding::detect(&head) {
+        Encoding::Utf8 => (Box::new(stream), head),
+        encoding => {
+            let big_endian = encoding == Encoding::Utf16Be;
+            let mut text = Vec::new();
+            Utf16Reader::new(head.as_slice(), big_endian).read_to_end(&mut text)?;
+            (Box::new(Utf16Reader::new(stream, big_endian)), text)
+        }
     };
-    let mut scanner =
-        Scanner::new(needles, plan.survey.limits, Window::new(Feed::Stream(reader), plan.stream_block), sink);
+    let window = Window::new(Feed::Stream(reader), plan.stream_block);
+    let mut scanner = Scanner::new(needles, plan.survey.limits, window, sink);
     Ok((scanner.run_to_end()?, head))
 }
 
@@ -302,6 +337,12 @@ mod tests {
         bytes.extend_from_slice(b"[2026-11-29 13:51:42] caf\xe9\nline\n");
         let summary = outcome(&bytes).unwrap();
         assert_eq!((summary.bytes, summary.lines), (bytes.len() as u64, 2));
+    }
+
+    #[test]
+    fn the_head_of_utf16_is_text() {
+        let bytes: Vec<u8> = "a log of another kind".encode_utf16().flat_map(u16::to_be_bytes).collect();
+        assert_eq!(outcome(&bytes).unwrap().head, b"a log of another kind");
     }
 
     #[test]

@@ -102,9 +102,9 @@ fn payload(input: &str) -> IResult<&str, ()> {
         .parse(input)
 }
 
-/// `name-1  | `: docker compose.
+/// `name-1  | `: docker compose; `name.1.abc@host  | `: docker swarm.
 fn docker_compose(input: &str) -> IResult<&str, Mark> {
-    let (input, name) = word(is_name).parse(input)?;
+    let (input, name) = word(|c| is_name(c) || c == '@').parse(input)?;
     let (input, _) = (space1, char('|'), alt((tag(" "), eof))).parse(input)?;
     Ok((input, Mark::of(name)))
 }

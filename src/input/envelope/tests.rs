@@ -22,6 +22,7 @@ fn each_envelope_before_a_line_is_taken_off() {
         ("sglang-1  | ", "sglang-1", None),
         ("my_server_2 | ", "my_server_2", None),
         ("inference     | ", "inference", None),
+        ("sglang.1.k3v9@gpu07    | ", "sglang.1.k3v9@gpu07", None),
         ("2026-11-29T13:51:19.123456789Z ", "", Some("2026-11-29T13:51:19.123456789")),
         ("2026-01-01T00:00:00.0000000Z ", "", Some("2026-01-01T00:00:00")),
         ("2026-01-01T00:00:00.000000Z 01O ", "", Some("2026-01-01T00:00:00")),
