@@ -103,7 +103,7 @@ enum Section {
 pub(super) struct Table {
     section: Section,
     devices: Option<Block>,
-    /// Whether the banner of the open block has been followed by a device.
+    /// Whether the open block is a banner that no device has followed yet.
     header_only: bool,
     /// Whether the last device's second line is still to come.
     pending: bool,
@@ -146,6 +146,10 @@ impl Table {
         driver: Option<String>,
         found: &mut Found,
     ) {
+        // A banner that came twice is one.
+        if self.header_only && self.devices.as_ref().is_some_and(|block| block.driver == driver) {
+            return;
+        }
         self.close(found);
         self.header_only = true;
         let block = found.open(&line.place, Form::DeviceBox, instrument);
@@ -172,6 +176,11 @@ impl Table {
         }
         self.header_only = false;
         self.devices.get_or_insert_with(|| found.open(&line.place, Form::DeviceBox, instrument))
+    }
+
+    /// Whether the last row was of this device: the same one again is a duplicated line.
+    fn last_is(&self, id: &DeviceId) -> bool {
+        self.devices.as_ref().and_then(|block| block.devices.last()).is_some_and(|last| last.id == *id)
     }
 
     /// Headings change what the rows below are read as.
@@ -209,6 +218,8 @@ impl Table {
             return true;
         }
         if listing && let Some((_, words)) = refused_row(inside) {
+            // A list of refusals only is no list, whatever ends it.
+            self.list_begun = false;
             found.note(&line.place, DumpProblem::ProcessesRefused { words: words.trim().to_owned() });
             return true;
         }
@@ -249,7 +260,8 @@ impl Table {
             return true;
         }
         // Without the line above it, the pair of watts in front tells a device's line from other tables.
-        if !self.pending && !(cells.len() >= 3 && cells.first().is_some_and(|cell| cell.contains(" / "))) {
+        let of_a_device = cells.len() >= 3 && cells.first().is_some_and(|cell| cell.contains(" / "));
+        if !self.pending && !of_a_device {
             return false;
         }
         let place = line.place.further(offset(&line.text, at.trim_start()));
@@ -273,15 +285,9 @@ impl Table {
         if let Some(facts) = mig_row(line, cells) {
             self.section = Section::Mig;
             self.pending = false;
-            if self
-                .devices
-                .as_ref()
-                .and_then(|block| block.devices.last())
-                .is_some_and(|last| last.id == facts.id)
-            {
-                return true;
+            if !self.last_is(&facts.id) {
+                self.block_for(line, &facts.id, found).devices.push(facts);
             }
-            self.block_for(line, &facts.id, found).devices.push(facts);
             return true;
         }
         if self.section == Section::Mig && is_bar1_line(cells) {
@@ -289,13 +295,7 @@ impl Table {
         }
         if let Some(facts) = device_line(line, cells) {
             self.section = Section::Devices;
-            let repeated = self.pending
-                && self
-                    .devices
-                    .as_ref()
-                    .and_then(|block| block.devices.last())
-                    .is_some_and(|last| last.id == facts.id);
-            if !repeated {
+            if !(self.pending && self.last_is(&facts.id)) {
                 self.block_for(line, &facts.id, found).devices.push(facts);
             }
             self.pending = true;

@@ -197,7 +197,8 @@ fn processes_that_may_not_be_listed_are_said() {
         "|    0                  Not Supported                                         |",
     );
     let dump = read(&refused);
-    assert!(problems(&dump).contains(&&DumpProblem::ProcessesRefused { words: "Not Supported".to_owned() }));
+    assert_eq!(problems(&dump), [&DumpProblem::ProcessesRefused { words: "Not Supported".to_owned() }]);
+    assert!(!dump.observations[0].processes_listed);
 }
 
 #[test]
@@ -214,6 +215,8 @@ fn pasting_may_change_blanks_and_log_lines_may_stand_between() {
     let doubled: String = BOX.lines().map(|line| format!("{line}\n{line}\n")).collect();
     assert_eq!(figures(&read(&doubled)), figures(&read(BOX)), "a second handler");
     assert_eq!(read(&doubled).observations[0].processes.len(), 1);
+    assert_eq!(read(&doubled).observations[0].taken_at, read(BOX).observations[0].taken_at);
+    assert_eq!(read(&doubled).notes.len(), read(BOX).notes.len());
 }
 
 #[test]
