@@ -11,8 +11,9 @@ use crate::place::Place;
 use crate::quantity::Quantity;
 use crate::time::Stamp;
 
-/// More devices than this are no machine: a longer run of rows is cut into several blocks.
-pub(super) const MOST_DEVICES: usize = 512;
+/// More devices than this are no machine (sixteen cards of seven MIG instances are fewer): a longer run of rows is cut
+/// into several blocks, which bounds every search within one.
+pub(super) const MOST_DEVICES: usize = 160;
 
 /// The forms of output. A sample holds each at most once: a second one is the next sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,10 +182,15 @@ impl Block {
         self.devices.is_empty() && self.processes.is_empty() && !self.lists_all_processes
     }
 
+    /// Whether the block is as long as a block may be.
+    pub fn is_full(&self) -> bool {
+        self.devices.len() >= MOST_DEVICES
+    }
+
     /// Whether a device of this identity has been told already, or the block is as long as a block may be: the
     /// next row then belongs to a new block.
     pub fn is_done_for(&self, id: &DeviceId) -> bool {
-        self.devices.len() >= MOST_DEVICES || self.devices.iter().any(|device| device.id.same_as(id))
+        self.is_full() || self.devices.iter().any(|device| device.id.same_as(id))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The rows of the `MIG devices` box: instances of a parent device with memory of their own.
 //!
-//! Separate because a row is told from a device's only by its first cell, and because the line below it, with the
-//! same shape, is of BAR1 and not of memory.
+//! Separate because such a row is told from a device's only by its first cell. The line below it has a pair of
+//! figures as well, but of BAR1.
 
 use super::block::{DeviceFacts, DeviceId};
 use super::cells::{offset, pair_cell};
@@ -29,11 +29,6 @@ pub(super) fn mig_row(line: &LogicalLine, cells: &[&str]) -> Option<DeviceFacts>
     Some(DeviceFacts { used, total, ..DeviceFacts::new(place, id) })
 }
 
-/// The line below an instance's row: `|                  |      0MiB / 16383MiB  |           |                       |`.
-pub(super) fn is_bar1_line(cells: &[&str]) -> bool {
-    matches!(cells, [first, second, ..] if first.trim().is_empty() && pair_cell(second).is_some())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,11 +42,5 @@ mod tests {
         );
         assert_eq!(coordinates("  0  NVIDIA H200                    On  "), None);
         assert_eq!(coordinates(" N/A   38C    P0            125W /  700W "), None);
-    }
-
-    #[test]
-    fn the_line_below_an_instance_is_of_bar1() {
-        assert!(is_bar1_line(&["                  ", "      0MiB / 16383MiB  ", "           "]));
-        assert!(!is_bar1_line(&[" N/A   38C ", "      0MiB / 16383MiB  ", "           "]));
     }
 }

@@ -2,15 +2,17 @@
 //!
 //! Separate from SGLang's grammar because the text is another program's and changes with the driver. Each form has
 //! its reader; a line goes to the first that takes it, so a dump is found by content wherever it stands, with
-//! log lines before, between and after. Readers make blocks, and [`join`] makes observations of them:
+//! log lines before, between and after. Readers make blocks, and `join` and `devices` make observations of them:
 //!
 //! ```text
-//! lines ─▶ table · query_text · xml · csv · monitor · relatives ─▶ blocks ─▶ join ─▶ observations, notes
+//! lines ─▶ table · query_text · xml · csv · monitor · relatives ─▶ blocks ─▶ join, devices ─▶ observations, notes
 //! ```
 
 mod block;
 mod cells;
+mod columns;
 mod csv;
+mod devices;
 mod join;
 mod list;
 mod mig;
@@ -76,7 +78,8 @@ pub struct Dump {
     pub notes: Vec<DumpNote>,
 }
 
-/// Reads every sample of every form in a stretch of lines. Lines that belong to no dump are passed over.
+/// Reads every sample of every form in a stretch of lines. Lines that belong to no dump are passed over. The lines
+/// should be of one stream: two programs' boxes torn into each other cannot be told apart by content.
 pub fn parse(lines: &[LogicalLine]) -> Dump {
     let mut reader = DumpReader::default();
     for line in lines {

@@ -81,7 +81,8 @@ impl Monitor {
     fn post(&mut self, line: &LogicalLine, row: Row<'_>, found: &mut Found) {
         let of_processes = self.lists_processes();
         let back = self.last_device.is_some_and(|last| row.device < last);
-        if back || !self.told.insert((row.device, row.pid)) {
+        let full = self.block.as_ref().is_some_and(Block::is_full);
+        if back || full || !self.told.insert((row.device, row.pid)) {
             self.finish(found);
             self.told.insert((row.device, row.pid));
         }

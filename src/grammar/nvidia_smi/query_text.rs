@@ -137,7 +137,7 @@ impl QueryText {
         let Some(parent) = self.parent().map(|parent| parent.id.clone()) else { return };
         let mig = MigInstance { gpu_instance: None, compute_instance: None, device: None };
         let id = DeviceId { mig: Some(mig), ..parent };
-        if let Some(block) = &mut self.block {
+        if let Some(block) = self.block.as_mut().filter(|block| !block.is_full()) {
             block.devices.push(DeviceFacts::new(line.place.clone(), id));
             self.in_instance = true;
         }

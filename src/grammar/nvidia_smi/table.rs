@@ -5,7 +5,7 @@
 
 use super::block::{Block, DeviceFacts, DeviceId, Form, FormReader, Found, ProcessFacts};
 use super::cells::{amount_cell, bus_id_within, is_unknown, offset, pair_cell};
-use super::mig::{is_bar1_line, mig_row};
+use super::mig::mig_row;
 use super::notes::DumpProblem;
 use super::processes::{nvitop_row, process_row, refused_row, says_none};
 use crate::input::LogicalLine;
@@ -89,21 +89,11 @@ fn device_line(line: &LogicalLine, cells: &[&str]) -> Option<DeviceFacts> {
     Some(DeviceFacts { name: Some(words.join(" ")), ..DeviceFacts::new(place, id) })
 }
 
-/// What the boxes are being read as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Section {
-    #[default]
-    Devices,
-    Mig,
-    Processes,
-}
-
 /// Reads the boxes.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    section: Section,
     devices: Option<Block>,
-    /// Whether the banner of the open block has been followed by a device.
+    /// Whether the open block is a banner that no device has followed yet.
     header_only: bool,
     /// Whether the last device's second line is still to come.
     pending: bool,
@@ -146,6 +136,10 @@ impl Table {
         driver: Option<String>,
         found: &mut Found,
     ) {
+        // A banner that came twice is one.
+        if self.header_only && self.devices.as_ref().is_some_and(|block| block.driver == driver) {
+            return;
+        }
         self.close(found);
         self.header_only = true;
         let block = found.open(&line.place, Form::DeviceBox, instrument);
@@ -157,7 +151,6 @@ impl Table {
         self.header_only = false;
         self.close_devices(found);
         self.close_processes(found);
-        self.section = Section::Processes;
         self.processes = Some(Block::new(line.place.clone(), Form::ProcessBox, instrument));
     }
 
@@ -174,22 +167,24 @@ impl Table {
         self.devices.get_or_insert_with(|| found.open(&line.place, Form::DeviceBox, instrument))
     }
 
-    /// Headings change what the rows below are read as.
+    /// Whether the last row was of this device: the same one again is a duplicated line.
+    fn last_is(&self, id: &DeviceId) -> bool {
+        self.devices.as_ref().and_then(|block| block.devices.last()).is_some_and(|last| last.id == *id)
+    }
+
+    /// Banners and headings: they part samples, and begin and end the list of processes.
     fn heading(&mut self, line: &LogicalLine, inside: &str, found: &mut Found) -> bool {
         let words = inside.trim_start();
         if let Some((instrument, driver)) = banner(inside) {
             self.begin(line, instrument, driver, found);
-            self.section = Section::Devices;
-        } else if words.starts_with("MIG devices:") {
-            self.section = Section::Mig;
         } else if words.starts_with("Processes:") {
             self.begin_processes(line, found);
         } else if words.starts_with("GPU") {
-            // The columns' own heading. Where the line above it was cut off, it still tells the section.
-            if words.contains("Process name") && self.section != Section::Processes {
+            // The columns' own heading. Where the line above it was cut off, it still tells what follows.
+            if words.contains("Process name") && self.processes.is_none() {
                 self.begin_processes(line, found);
-            } else if words.contains("Name") && words.contains("Bus-Id") {
-                self.section = Section::Devices;
+            } else if words.contains("Bus-Id") {
+                self.close_processes(found);
             }
         } else {
             return false;
@@ -198,7 +193,7 @@ impl Table {
     }
 
     fn process(&mut self, line: &LogicalLine, inside: &str, found: &mut Found) -> bool {
-        let listing = self.section == Section::Processes && self.processes.is_some();
+        let listing = self.processes.is_some();
         if says_none(inside) {
             if !listing {
                 self.begin_processes(line, found);
@@ -209,6 +204,8 @@ impl Table {
             return true;
         }
         if listing && let Some((_, words)) = refused_row(inside) {
+            // A list of refusals only is no list, whatever ends it.
+            self.list_begun = false;
             found.note(&line.place, DumpProblem::ProcessesRefused { words: words.trim().to_owned() });
             return true;
         }
@@ -248,8 +245,10 @@ impl Table {
         if !self.pending && self.last_line == line.text && self.devices.is_some() {
             return true;
         }
-        // Without the line above it, the pair of watts in front tells a device's line from other tables.
-        if !self.pending && !(cells.len() >= 3 && cells.first().is_some_and(|cell| cell.contains(" / "))) {
+        // Without the line above it, the pair of watts in front tells a device's line from other tables, and from the
+        // BAR1 line below a MIG instance.
+        let of_a_device = cells.len() >= 3 && cells.first().is_some_and(|cell| cell.contains(" / "));
+        if !self.pending && !of_a_device {
             return false;
         }
         let place = line.place.further(offset(&line.text, at.trim_start()));
@@ -271,31 +270,14 @@ impl Table {
 
     fn device(&mut self, line: &LogicalLine, cells: &[&str], found: &mut Found) -> bool {
         if let Some(facts) = mig_row(line, cells) {
-            self.section = Section::Mig;
             self.pending = false;
-            if self
-                .devices
-                .as_ref()
-                .and_then(|block| block.devices.last())
-                .is_some_and(|last| last.id == facts.id)
-            {
-                return true;
+            if !self.last_is(&facts.id) {
+                self.block_for(line, &facts.id, found).devices.push(facts);
             }
-            self.block_for(line, &facts.id, found).devices.push(facts);
-            return true;
-        }
-        if self.section == Section::Mig && is_bar1_line(cells) {
             return true;
         }
         if let Some(facts) = device_line(line, cells) {
-            self.section = Section::Devices;
-            let repeated = self.pending
-                && self
-                    .devices
-                    .as_ref()
-                    .and_then(|block| block.devices.last())
-                    .is_some_and(|last| last.id == facts.id);
-            if !repeated {
+            if !(self.pending && self.last_is(&facts.id)) {
                 self.block_for(line, &facts.id, found).devices.push(facts);
             }
             self.pending = true;
@@ -335,7 +317,6 @@ impl FormReader for Table {
     fn close(&mut self, found: &mut Found) {
         self.close_devices(found);
         self.close_processes(found);
-        self.section = Section::Devices;
         self.last_line.clear();
     }
 }

@@ -67,7 +67,7 @@ impl Xml {
                     block.devices.push(DeviceFacts::new(place, id));
                 }
             }
-            "mig_device" => {
+            "mig_device" if !block.is_full() => {
                 let mig = MigInstance { gpu_instance: None, compute_instance: None, device: None };
                 let parent = block.devices.iter().rfind(|device| device.id.mig.is_none());
                 let id =

@@ -28,7 +28,7 @@ pub(crate) struct Rocm {
     noted: bool,
 }
 
-/// `GPU[0]		: VRAM Total Memory (B): 206141652992`: device, label, content.
+/// `GPU[0] : VRAM Total Memory (B): 206141652992`: device, label, content.
 fn labelled(text: &str) -> IResult<&str, (u32, &str, &str)> {
     let device = delimited(tag("GPU["), index, char(']'));
     let label = terminated(is_not(":"), char(':'));
@@ -69,9 +69,9 @@ impl Rocm {
             Label::Used => facts.used.is_some(),
             Label::Name | Label::Percent => false,
         };
-        let full = |block: &Block| block.devices.len() >= crate::grammar::nvidia_smi::block::MOST_DEVICES;
-        let again =
-            |block: &Block| full(block) || block.devices.iter().any(|facts| facts.id == id && told(facts));
+        let again = |block: &Block| {
+            block.is_full() || block.devices.iter().any(|facts| facts.id == id && told(facts))
+        };
         if self.block.as_ref().is_some_and(again) {
             found.keep(self.block.take());
         }

@@ -135,6 +135,23 @@ fn surprise_21_watch_prints_a_clock_of_its_own() {
 }
 
 #[test]
+fn a_rule_keeps_the_figures_of_one_device_from_another() {
+    // The figures of device 0 and the name of device 1 are missing.
+    let torn: Vec<&str> =
+        BOX.lines().enumerate().filter(|(at, _)| ![9, 12].contains(at)).map(|(_, line)| line).collect();
+    let dump = read(&torn.join("\n"));
+    let of = |device| dump.observations.iter().find(|seen| seen.device == device).unwrap();
+    assert_eq!((of(Some(0)).used, of(None).used), (None, mib(122_316)));
+}
+
+#[test]
+fn a_time_far_above_a_box_is_not_its_own() {
+    let body: String = BOX.lines().skip(1).map(|line| format!("{line}\n")).collect();
+    let far = format!("Sun Nov 29 09:00:00 2026\n{}{body}", "some other line\n".repeat(5));
+    assert_eq!(read(&far).observations[0].taken_at, None);
+}
+
+#[test]
 fn surprise_22_unified_memory_has_unknown_figures() {
     let dump = read(BOX_GB10);
     assert_eq!(figures(&dump), [(Some(0), None, None)]);
@@ -197,7 +214,8 @@ fn processes_that_may_not_be_listed_are_said() {
         "|    0                  Not Supported                                         |",
     );
     let dump = read(&refused);
-    assert!(problems(&dump).contains(&&DumpProblem::ProcessesRefused { words: "Not Supported".to_owned() }));
+    assert_eq!(problems(&dump), [&DumpProblem::ProcessesRefused { words: "Not Supported".to_owned() }]);
+    assert!(!dump.observations[0].processes_listed);
 }
 
 #[test]
@@ -214,6 +232,8 @@ fn pasting_may_change_blanks_and_log_lines_may_stand_between() {
     let doubled: String = BOX.lines().map(|line| format!("{line}\n{line}\n")).collect();
     assert_eq!(figures(&read(&doubled)), figures(&read(BOX)), "a second handler");
     assert_eq!(read(&doubled).observations[0].processes.len(), 1);
+    assert_eq!(read(&doubled).observations[0].taken_at, read(BOX).observations[0].taken_at);
+    assert_eq!(read(&doubled).notes.len(), read(BOX).notes.len());
 }
 
 #[test]

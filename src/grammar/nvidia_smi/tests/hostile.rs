@@ -50,6 +50,14 @@ fn hints_are_rare_in_a_serving_log() {
     }
 }
 
+#[test]
+fn more_rows_than_any_machine_has_devices_are_all_kept() {
+    let rows: String = (0..400).map(|row| format!("{row}, {} MiB\n", 1000 + row)).collect();
+    let dump = read(&format!("index, memory.used [MiB]\n{rows}"));
+    assert_eq!(dump.observations.len(), 400);
+    assert_eq!((dump.observations[399].device, dump.observations[399].used), (Some(399), super::mib(1399)));
+}
+
 /// A good dump with lines taken out, doubled, cut or swapped.
 fn mutated() -> impl Strategy<Value = String> {
     let step = (0_u8..4, any::<prop::sample::Index>(), any::<prop::sample::Index>());
