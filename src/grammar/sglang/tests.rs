@@ -345,6 +345,8 @@ fn cut_values_are_unknown_and_never_smaller() {
         "Load weight begin. avail mem=20.6",
         "Load weight begin. avail mem=20.60 G",
         "Unknown stage. avail mem=20.60",
+        "The memory capacity is unbalanced. Some GPUs may be occupied by other processes. min_per_gpu_memory=78.",
+        "The memory capacity is unbalanced. Some GPUs may be occupied by other processes. min_per_gpu_memory=78.5",
         "max_total_num_tokens=1, context_len=2, available_gpu_mem=.20 GB",
     ] {
         let event = read_line(text).unwrap();

@@ -12,6 +12,8 @@ use crate::version::VersionRange;
 
 /// So many fixed bytes of a cut line make it this line's beginning.
 const SURE_BEGINNING: usize = 16;
+/// So many make it worth waiting for the rest.
+const POSSIBLE_BEGINNING: usize = 4;
 
 /// The catalogue's reading, and whether the text is the beginning of a line that the catalogue knows.
 pub(super) fn from_catalogue(text: &str) -> (Option<Reading>, bool) {
@@ -29,7 +31,7 @@ pub(super) fn from_catalogue(text: &str) -> (Option<Reading>, bool) {
         Some(Fit::Beginning) => by_fields(text).or_else(|| beginning(text, &fits)),
         None => by_fields(text),
     };
-    let begins = begins && fits.iter().any(|(_, found)| found.strength >= SURE_BEGINNING / 2);
+    let begins = begins && fits.iter().any(|(_, found)| found.strength >= POSSIBLE_BEGINNING);
     let reading = reading.map(|mut reading| {
         reading.open |= begins;
         reading

@@ -36,10 +36,15 @@ pub(super) fn require_unit(field: &mut RawField, key: Option<&Key>) {
 /// Where a line lacks its end, the value that touches the end may be the beginning of a longer one. Says whether
 /// the last value is unknown.
 pub(super) fn cut_at_end(text: &str, fields: &mut [RawField], incomplete: bool) -> bool {
-    let Some(last) = fields.last_mut().filter(|field| field.end() == text.len()) else { return false };
-    // An amount printed without its unit (the unbalanced message) ends in a digit: it may go on.
-    let bare = text.ends_with(|character: char| character.is_ascii_digit());
-    if incomplete && (bare || matches!(last.value, Value::Number(_) | Value::Word(_))) {
+    let Some(last) = fields.last_mut() else { return false };
+    let (Some(front), Some(tail)) = (text.get(..last.end()), text.get(last.end()..)) else { return false };
+    if !matches!(tail, "" | ".") {
+        return false;
+    }
+    // A number that ends in a digit, or in a point, may go on: an amount printed without unit (the unbalanced
+    // message) too. One with its unit is whole.
+    let bare = front.ends_with(|character: char| character.is_ascii_digit());
+    if incomplete && (bare || tail.is_empty() && matches!(last.value, Value::Number(_) | Value::Word(_))) {
         last.value = Value::Cut;
     }
     last.value == Value::Cut

@@ -22,6 +22,24 @@ fn wrapped_lines_are_joined_wherever_they_were_cut() {
 }
 
 #[test]
+fn labels_and_summaries_are_joined_too() {
+    for text in [
+        "[TP0] Capture target verify CUDA graph end. elapsed=4.12 s, mem usage=0.08 GB, avail mem=36.46 GB.",
+        "[TP0] max_total_num_tokens=731957, chunked_prefill_size=8192, max_prefill_tokens=16384, \
+         max_running_requests=48, context_len=8192, available_gpu_mem=31.18 GB",
+        "[TP0] Memory pool end. avail mem=37.35 GB",
+    ] {
+        let whole = read_line(text).unwrap();
+        for at in 10..text.len() - 1 {
+            let (front, back) = text.split_at(at);
+            let events = assemble(&[front, back]);
+            let read: Vec<_> = events.iter().map(|event| (event.template, event.fields.len())).collect();
+            assert_eq!(read, [(whole.template, whole.fields.len())], "{front}⏎{back}");
+        }
+    }
+}
+
+#[test]
 fn a_line_wrapped_twice_is_joined_and_keeps_its_places() {
     let events = assemble(&[
         "[2026-11-29 13:52:37 TP0] Load weight end. elapsed=0.13 s, ty",
