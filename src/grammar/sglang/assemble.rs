@@ -167,7 +167,7 @@ fn stands_alone(reading: Option<&Reading>) -> bool {
             reading.role,
             Role::Unrecognised | Role::Stage(Stage::Other, ..) | Role::Progress(Stage::Other)
         );
-        reading.template.is_some() || !bare
+        reading.template.is_some() || !(bare || reading.label.is_empty())
     })
 }
 

@@ -105,9 +105,7 @@ pub(super) fn figures(text: &str) -> Vec<RawField> {
             Value::Number(_) if before.ends_with("tried to allocate ") => {
                 fields.push(raw("asked", Value::Cut, start, length));
             }
-            Value::Number(_)
-                if before.ends_with("gpu ") && !fields.iter().any(|field| field.name == "gpu") =>
-            {
+            Value::Number(_) if names_device(before) && !fields.iter().any(|field| field.name == "gpu") => {
                 fields.push(raw("gpu", value, start, length));
             }
             _ => {}
@@ -117,6 +115,11 @@ pub(super) fn figures(text: &str) -> Vec<RawField> {
         fields.push(raw("asked", Value::Cut, text.len(), 0));
     }
     fields
+}
+
+/// Whether the words end in a device's name: what follows is its number.
+fn names_device(before: &str) -> bool {
+    ["gpu ", "npu ", "xpu "].iter().any(|device| before.ends_with(device))
 }
 
 fn raw(name: &str, value: Value, start: usize, length: usize) -> RawField {

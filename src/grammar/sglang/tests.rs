@@ -1,4 +1,7 @@
-//! The grammar as a whole: every row's line, every surprise, and properties on mutated lines.
+//! The grammar as a whole: every row's line, every surprise, wrapped and torn lines, and properties on mutated lines.
+
+mod joining;
+mod properties;
 
 use super::catalogue::samples::SAMPLES;
 use super::catalogue::{template, templates};
@@ -7,7 +10,6 @@ use crate::event::{Edge, FailureKind, PoolRole, WorkerHint};
 use crate::quantity::{Decimal, Quantity, Unit};
 use crate::stage::{Stage, Worker};
 use crate::version::{Version, VersionRange};
-use proptest::prelude::*;
 use std::collections::HashSet;
 
 pub(super) fn line(text: &str) -> LogicalLine {
@@ -343,6 +345,8 @@ fn cut_values_are_unknown_and_never_smaller() {
         "Load weight begin. avail mem=20.6",
         "Load weight begin. avail mem=20.60 G",
         "Unknown stage. avail mem=20.60",
+        "The memory capacity is unbalanced. Some GPUs may be occupied by other processes. min_per_gpu_memory=78.",
+        "The memory capacity is unbalanced. Some GPUs may be occupied by other processes. min_per_gpu_memory=78.5",
         "max_total_num_tokens=1, context_len=2, available_gpu_mem=.20 GB",
     ] {
         let event = read_line(text).unwrap();
@@ -353,141 +357,4 @@ fn cut_values_are_unknown_and_never_smaller() {
     let mut cut = line("[TP0] max_total_num_tokens=731957, max_prefill_tokens=16384, context_len=819");
     cut.cut = true;
     assert_eq!(parse_line(&cut).unwrap().field("context_len").unwrap().value, Value::Cut);
-}
-
-#[test]
-fn wrapped_lines_are_joined_wherever_they_were_cut() {
-    let text = "[2026-11-29 13:52:37 TP0] Load weight end. elapsed=0.13 s, type=LlamaForCausalLM, avail mem=124.15 GB, mem usage=14.98 GB.";
-    let whole = read_line(text).unwrap();
-    for at in 40..text.len() - 4 {
-        let (front, back) = text.split_at(at);
-        let events = assemble(&[front, back]);
-        assert_eq!(events.len(), 1, "{front}⏎{back}");
-        assert_eq!(events[0].template, whole.template, "{front}⏎{back}");
-        assert_eq!(events[0].memory("mem usage"), whole.memory("mem usage"), "{front}⏎{back}");
-        assert_eq!(events[0].memory("avail mem"), whole.memory("avail mem"), "{front}⏎{back}");
-        if text.as_bytes()[at] == b' ' {
-            let mail = assemble(&[front, back.trim_start()]);
-            assert_eq!(mail[0].text, whole.text);
-        }
-    }
-}
-
-#[test]
-fn a_line_wrapped_twice_is_joined_and_keeps_its_places() {
-    let events = assemble(&[
-        "[2026-11-29 13:52:37 TP0] Load weight end. elapsed=0.13 s, ty",
-        "pe=LlamaForCausalLM, avail mem=124.1",
-        "5 GB, mem usage=14.98 GB.",
-    ]);
-    assert_eq!(events.len(), 1);
-    let field = events[0].field("mem usage").unwrap();
-    assert_eq!(field.memory(), Some(gib("14.98")));
-    assert_eq!((field.place.line, field.place.column), (3, 17));
-    assert_eq!(events[0].place.line, 1);
-}
-
-#[test]
-fn torn_lines_are_joined_around_another_rank_s_line() {
-    let events = assemble(&[
-        "[2026-11-29 13:52:37 TP0] Memory pool end. avail m",
-        "[2026-11-29 13:52:37 TP1] Memory pool end. avail mem=34.77 GB",
-        "em=33.10 GB",
-        "[2026-11-29 13:52:37 TP1] Load weight begin. avail mem=1.00 GB",
-    ]);
-    let tp: Vec<_> = events.iter().map(|event| event.rank.coordinates.tp).collect();
-    assert_eq!(tp, [Some(0), Some(1), Some(1)]);
-    assert_eq!(events[0].memory("avail mem"), Some(gib("33.10")));
-}
-
-#[test]
-fn what_never_goes_on_is_handed_on_cut_and_complete_lines_are_not_swallowed() {
-    let events = assemble(&[
-        "[TP0] Memory pool end. avail mem=33",
-        "Load weight begin. avail mem=1.00 GB",
-        "warnings.warn(",
-        "Some text",
-        "More text",
-        "More text",
-        ".10 GB",
-    ]);
-    assert_eq!(events.len(), 2);
-    assert_eq!(events[0].field("avail mem").unwrap().value, Value::Cut);
-    assert_eq!(events[1].memory("avail mem"), Some(gib("1.00")));
-}
-
-#[test]
-fn wrapped_server_arguments_are_joined() {
-    let events = assemble(&[
-        "[2026-11-29 13:52:19] server_args=ServerArgs(model_path='/a b', tp_si",
-        "ze=2,",
-        "bs=[1, 2], x='a)'",
-        ")",
-        "[2026-11-29 13:52:19] Load weight begin. avail mem=1.00 GB",
-    ]);
-    assert_eq!(events.len(), 2);
-    let expected = "ServerArgs(model_path='/a b', tp_size=2, bs=[1, 2], x='a)')";
-    assert_eq!(events[0].field("server_args").unwrap().value, Value::Word(expected.into()));
-}
-
-#[test]
-fn a_wrapped_allocator_sentence_gains_its_figures() {
-    let events = assemble(&[
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 28.00 MiB. GPU 0 h",
-        "as a total capacity of 139.80 GiB of which 14.31 MiB is free. Including non-PyTo",
-        "rch memory, this process has 139.78 GiB memory in use.",
-    ]);
-    assert_eq!(events.len(), 1);
-    assert_eq!(events[0].memory("total"), Some(gib("139.80")));
-    assert_eq!(events[0].memory("in use"), Some(gib("139.78")));
-}
-
-/// All amounts of memory in a line, and all its whole numbers.
-fn figures(event: &Event) -> (Vec<Quantity>, Vec<i128>) {
-    let memory = event.fields.iter().filter_map(Field::memory).collect();
-    let counts = event.fields.iter().filter_map(|field| match field.value {
-        Value::Number(decimal) => decimal.to_integer(),
-        _ => None,
-    });
-    (memory, counts.collect())
-}
-
-proptest! {
-    #[test]
-    fn arbitrary_text_never_panics(text in "\\PC{0,200}", cut in any::<bool>()) {
-        let mut line = line(&text);
-        line.cut = cut;
-        let _ = parse_line(&line);
-        let mut assembler = Assembler::new();
-        let _ = assembler.push(&line);
-        let _ = assembler.push(&line);
-        let _ = assembler.finish();
-    }
-
-    #[test]
-    fn a_cut_line_has_no_amount_that_the_whole_line_lacks(index in 0..SAMPLES.len(), share in 0.0f64..1.0) {
-        let (id, text) = SAMPLES[index];
-        let at = (0..=((text.len() as f64 * share) as usize)).rev().find(|at| text.is_char_boundary(*at)).unwrap();
-        let (whole, _) = figures(&read_line(text).unwrap());
-        if let Some(event) = read_line(&text[..at]) {
-            for amount in figures(&event).0 {
-                prop_assert!(whole.contains(&amount), "{}: {} gave {:?}", id, &text[..at], amount);
-            }
-        }
-    }
-
-    #[test]
-    fn joined_and_doubled_lines_never_panic(
-        one in 0..SAMPLES.len(), other in 0..SAMPLES.len(), at in 0usize..200, prefixed in any::<bool>(),
-    ) {
-        let (front, back) = (SAMPLES[one].1, SAMPLES[other].1);
-        let at = (0..=at.min(front.len())).rev().find(|at| front.is_char_boundary(*at)).unwrap();
-        let prefix = if prefixed { "[2026-11-29 13:52:37 TP0] " } else { "" };
-        let torn = format!("{prefix}{}", &front[..at]);
-        let _ = read_line(&format!("{torn}{back}"));
-        let events = assemble(&[&torn, &format!("{prefix}{back}"), &front[at..], back, back]);
-        // The whole line in the middle is there, whatever was torn around it.
-        let whole = read_line(&format!("{prefix}{back}")).unwrap();
-        prop_assert!(events.iter().any(|event| event.text == whole.text), "{torn} | {back}");
-    }
 }

@@ -20,6 +20,8 @@ pub(super) static ROWS: &[Template] = &[
         (V0_4_6, V0_5_23),
         Printers::Launcher,
     ),
+    // Says on which device a replica begins: the reconciliation maps ranks by it.
+    row("launcher.dp_gpu", "Launch DP{dp=n} starting at GPU #{gpu=n}.", Role::Note, ANY, Printers::Launcher),
     row(
         "watchdog.v1",
         "Watchdog timeout (self.watchdog_timeout={n})",

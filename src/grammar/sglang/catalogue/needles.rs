@@ -7,7 +7,7 @@ use super::compiled;
 
 /// Pieces that rows share, and that traffic lines never hold; initials are left out where letter case varies. Each is
 /// used only while some row needs it.
-const SHARED: [&str; 33] = [
+const SHARED: [&str; 34] = [
     " GB",
     "emory",
     "tokens",
@@ -32,6 +32,7 @@ const SHARED: [&str; 33] = [
     "\", line",
     "fired up",
     "Dummy health",
+    "starting at GPU",
     "Update weights",
     "rebalance",
     "ring buffers",

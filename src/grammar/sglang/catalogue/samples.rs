@@ -2,7 +2,7 @@
 
 /// Row and line.
 #[rustfmt::skip]
-pub(crate) const SAMPLES: [(&str, &str); 183] = [
+pub(crate) const SAMPLES: [(&str, &str); 184] = [
     ("dist.nccl_begin", "Init nccl begin."),
     ("dist.begin", "Init torch distributed begin."),
     ("dist.end.v1", "Init torch distributed ends. mem usage=20.62 GB"),
@@ -182,6 +182,7 @@ pub(crate) const SAMPLES: [(&str, &str); 183] = [
     ("err.slots.asked", "Try to allocate 512 tokens."),
     ("err.slots.available", "Avaliable tokens: 100"),
     ("launcher.dummy_health", "Dummy health check server started in background thread at 0.0.0.0:30000"),
+    ("launcher.dp_gpu", "Launch DP1 starting at GPU #4."),
     ("crash.sigquit", "Received sigquit from a child process. It usually means the child failed."),
     ("crash.sigquit.v2", "SIGQUIT received. signum=3, frame=<frame at 0x7f>. It usually means one child failed."),
     ("crash.killed", "Killed"),

@@ -126,17 +126,27 @@ fn numeric(text: &str, kind: Kind, rounding: Rounding) -> Step {
 
 /// Free text: up to the words that follow, or to the end where none do.
 fn free(text: &str, kind: Kind, next: Option<&Piece>) -> Step {
+    let blank = text.find([' ', '\t']);
     let end = match next {
         Some(Piece::Words(words)) => find(text, words),
-        Some(_) => text.find([' ', '\t']),
+        Some(_) => blank,
         None => Some(text.len()),
     };
-    match end.and_then(|end| text.get(..end)) {
-        None if kind == Kind::Word && text.contains([' ', '\t']) => Step::Differs,
-        None => Step::Exhausted,
-        Some("") => Step::Differs,
-        Some(found) if kind == Kind::Word && found.contains([' ', '\t']) => Step::Differs,
-        Some(found) => Step::To(found.len()),
+    let Some(end) = end else {
+        // The words that follow are not there: the line ends before or inside them, or it is another line.
+        let behind = blank.filter(|_| kind == Kind::Word).and_then(|at| text.get(at..));
+        return match (behind, next) {
+            (Some(behind), Some(Piece::Words(words))) => match fixed(behind, words).0 {
+                Step::Exhausted => Step::Exhausted,
+                _ => Step::Differs,
+            },
+            _ => Step::Exhausted,
+        };
+    };
+    match blank {
+        _ if end == 0 => Step::Differs,
+        Some(at) if kind == Kind::Word && at < end => Step::Differs,
+        _ => Step::To(end),
     }
 }
 

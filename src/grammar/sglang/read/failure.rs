@@ -1,0 +1,75 @@
+//! The last lines of exceptions, and out-of-memory sentences wherever they stand.
+
+use super::known::from_catalogue;
+use super::values::known;
+use super::{Reading, shift};
+use crate::event::{FailureKind, Role, Value};
+use crate::grammar::sglang::clause::{RawField, dotted_name};
+use crate::grammar::sglang::oom;
+use crate::version::VersionRange;
+use nom::Parser;
+use nom::branch::alt;
+use nom::bytes::complete::tag;
+use nom::combinator::eof;
+use nom::sequence::terminated;
+
+/// The name of a Python exception at the beginning of its last line, and where its text begins.
+pub(super) fn exception(text: &str) -> Option<(&str, usize)> {
+    let (rest, name) = terminated(dotted_name, alt((tag(": "), eof))).parse(text).ok()?;
+    let last = name.rsplit('.').next()?;
+    let usual = ["Error", "Exception", "Interrupt", "Exit"].iter().any(|end| last.ends_with(end));
+    let qualified = name.contains('.')
+        && last.starts_with(|character: char| character.is_ascii_uppercase())
+        && name.starts_with(|character: char| character.is_ascii_alphabetic())
+        && !last.ends_with("Warning");
+    (usual || qualified).then_some((name, text.len() - rest.len()))
+}
+
+/// The last line of an exception: what its text says where that is known, its kind otherwise.
+pub(super) fn from_exception(text: &str, name: &str, start: usize) -> Reading {
+    let inner = text.get(start..).unwrap_or_default();
+    let mut reading = match from_catalogue(inner).0 {
+        Some(known) => with_oom_figures(known, inner),
+        None if oom::is_out_of_memory(text) => out_of_memory(inner),
+        None => Reading {
+            template: None,
+            role: Role::Failure(FailureKind::Exception),
+            wording: VersionRange::ALL,
+            label: name.to_owned(),
+            fields: Vec::new(),
+            met: 0,
+            open: false,
+        },
+    };
+    shift(&mut reading.fields, start);
+    let value = Value::Word(name.to_owned());
+    let named = RawField { name: "exception".to_owned(), value, start: 0, length: name.len(), key_start: 0 };
+    reading.fields.insert(0, named);
+    reading
+}
+
+/// An out-of-memory sentence.
+pub(super) fn out_of_memory(text: &str) -> Reading {
+    let fields = oom::figures(text);
+    let ended = text.ends_with(['.', ')', '`', '\'']);
+    let cut = fields.last().is_some_and(|field| field.value == Value::Cut);
+    Reading {
+        template: None,
+        role: Role::Failure(FailureKind::OutOfMemory),
+        wording: VersionRange::ALL,
+        label: text.split_inclusive("memory").next().unwrap_or_default().trim().to_owned(),
+        open: cut || (!ended && !fields.is_empty()),
+        met: known(&fields),
+        fields,
+    }
+}
+
+/// Adds the figures of an out-of-memory sentence to the failure that it caused.
+pub(super) fn with_oom_figures(mut reading: Reading, text: &str) -> Reading {
+    let caused =
+        matches!(reading.role, Role::Failure(FailureKind::CaptureFailed | FailureKind::SchedulerException));
+    if caused && oom::is_out_of_memory(text) {
+        reading.fields.extend(oom::figures(text));
+    }
+    reading
+}

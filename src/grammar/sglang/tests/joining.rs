@@ -1,0 +1,109 @@
+//! Wrapped and torn lines.
+
+use super::{assemble, gib, read_line};
+use crate::event::Value;
+
+#[test]
+fn wrapped_lines_are_joined_wherever_they_were_cut() {
+    let text = "[2026-11-29 13:52:37 TP0] Load weight end. elapsed=0.13 s, type=LlamaForCausalLM, avail mem=124.15 GB, mem usage=14.98 GB.";
+    let whole = read_line(text).unwrap();
+    for at in 40..text.len() - 4 {
+        let (front, back) = text.split_at(at);
+        let events = assemble(&[front, back]);
+        assert_eq!(events.len(), 1, "{front}⏎{back}");
+        assert_eq!(events[0].template, whole.template, "{front}⏎{back}");
+        assert_eq!(events[0].memory("mem usage"), whole.memory("mem usage"), "{front}⏎{back}");
+        assert_eq!(events[0].memory("avail mem"), whole.memory("avail mem"), "{front}⏎{back}");
+        if text.as_bytes()[at] == b' ' {
+            let mail = assemble(&[front, back.trim_start()]);
+            assert_eq!(mail[0].text, whole.text);
+        }
+    }
+}
+
+#[test]
+fn labels_and_summaries_are_joined_too() {
+    for text in [
+        "[TP0] Capture target verify CUDA graph end. elapsed=4.12 s, mem usage=0.08 GB, avail mem=36.46 GB.",
+        "[TP0] max_total_num_tokens=731957, chunked_prefill_size=8192, max_prefill_tokens=16384, \
+         max_running_requests=48, context_len=8192, available_gpu_mem=31.18 GB",
+        "[TP0] Memory pool end. avail mem=37.35 GB",
+    ] {
+        let whole = read_line(text).unwrap();
+        for at in 10..text.len() - 1 {
+            let (front, back) = text.split_at(at);
+            let events = assemble(&[front, back]);
+            let read: Vec<_> = events.iter().map(|event| (event.template, event.fields.len())).collect();
+            assert_eq!(read, [(whole.template, whole.fields.len())], "{front}⏎{back}");
+        }
+    }
+}
+
+#[test]
+fn a_line_wrapped_twice_is_joined_and_keeps_its_places() {
+    let events = assemble(&[
+        "[2026-11-29 13:52:37 TP0] Load weight end. elapsed=0.13 s, ty",
+        "pe=LlamaForCausalLM, avail mem=124.1",
+        "5 GB, mem usage=14.98 GB.",
+    ]);
+    assert_eq!(events.len(), 1);
+    let field = events[0].field("mem usage").unwrap();
+    assert_eq!(field.memory(), Some(gib("14.98")));
+    assert_eq!((field.place.line, field.place.column), (3, 17));
+    assert_eq!(events[0].place.line, 1);
+}
+
+#[test]
+fn torn_lines_are_joined_around_another_rank_s_line() {
+    let events = assemble(&[
+        "[2026-11-29 13:52:37 TP0] Memory pool end. avail m",
+        "[2026-11-29 13:52:37 TP1] Memory pool end. avail mem=34.77 GB",
+        "em=33.10 GB",
+        "[2026-11-29 13:52:37 TP1] Load weight begin. avail mem=1.00 GB",
+    ]);
+    let tp: Vec<_> = events.iter().map(|event| event.rank.coordinates.tp).collect();
+    assert_eq!(tp, [Some(0), Some(1), Some(1)]);
+    assert_eq!(events[0].memory("avail mem"), Some(gib("33.10")));
+}
+
+#[test]
+fn what_never_goes_on_is_handed_on_cut_and_complete_lines_are_not_swallowed() {
+    let events = assemble(&[
+        "[TP0] Memory pool end. avail mem=33",
+        "Load weight begin. avail mem=1.00 GB",
+        "warnings.warn(",
+        "Some text",
+        "More text",
+        "More text",
+        ".10 GB",
+    ]);
+    assert_eq!(events.len(), 2);
+    assert_eq!(events[0].field("avail mem").unwrap().value, Value::Cut);
+    assert_eq!(events[1].memory("avail mem"), Some(gib("1.00")));
+}
+
+#[test]
+fn wrapped_server_arguments_are_joined() {
+    let events = assemble(&[
+        "[2026-11-29 13:52:19] server_args=ServerArgs(model_path='/a b', tp_si",
+        "ze=2,",
+        "bs=[1, 2], x='a)'",
+        ")",
+        "[2026-11-29 13:52:19] Load weight begin. avail mem=1.00 GB",
+    ]);
+    assert_eq!(events.len(), 2);
+    let expected = "ServerArgs(model_path='/a b', tp_size=2, bs=[1, 2], x='a)')";
+    assert_eq!(events[0].field("server_args").unwrap().value, Value::Word(expected.into()));
+}
+
+#[test]
+fn a_wrapped_allocator_sentence_gains_its_figures() {
+    let events = assemble(&[
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 28.00 MiB. GPU 0 h",
+        "as a total capacity of 139.80 GiB of which 14.31 MiB is free. Including non-PyTo",
+        "rch memory, this process has 139.78 GiB memory in use.",
+    ]);
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0].memory("total"), Some(gib("139.80")));
+    assert_eq!(events[0].memory("in use"), Some(gib("139.78")));
+}
