@@ -2,6 +2,7 @@
 
 pub mod analysis;
 pub mod budget;
+pub mod cli;
 pub mod event;
 pub mod finding;
 pub mod grammar;

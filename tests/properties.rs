@@ -1,6 +1,13 @@
 //! Properties that must hold for any start-up: the ledger of a log printed from true byte counts balances, and every
 //! interval in it contains the truth; no input makes the program panic.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
 use proptest::prelude::*;
 use vramledger::analysis::{Analysis, Settings, analyse};
 use vramledger::input::Source;

@@ -5,7 +5,7 @@
 use super::assign::{Progress, draft_possible, node_owns};
 use super::builder::{Item, ItemKind};
 use super::{Launch, Outcome, Rank, RankEvent};
-use crate::event::{Event, Role};
+use crate::event::{Event, FailureKind, Role};
 use crate::place::Place;
 use crate::server_args::{self, ServerArgs};
 use crate::stage::{Coordinates, RankTag, Stage};
@@ -231,9 +231,11 @@ impl OpenLaunch {
         match event.role {
             Role::Ready => self.launch.ready = Some(Arc::clone(event)),
             Role::Traffic => self.launch.retractions += 1,
-            Role::Failure(_) => {
+            Role::Failure(kind) => {
                 self.launch.failures.push(Arc::clone(event));
-                if !event.rank.text.is_empty() || self.launch.ranks.len() <= 1 {
+                // The imbalance can also be a warning, after which the rank goes on.
+                let ends_rank = kind != FailureKind::Unbalanced;
+                if ends_rank && (!event.rank.text.is_empty() || self.launch.ranks.len() <= 1) {
                     self.progress.entry(event.rank.coordinates).or_default().advance(event);
                 }
             }

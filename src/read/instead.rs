@@ -32,7 +32,7 @@ pub(super) fn found_instead(head: &[u8]) -> String {
     let text = String::from_utf8_lossy(head);
     let lower_start: String = text.chars().take(400).collect::<String>().to_lowercase();
     let shows = |sign: &&str| text.contains(*sign) || lower_start.contains(*sign);
-    match SIGNS.iter().find(|(signs, _)| signs.iter().any(|sign| shows(&sign))) {
+    match SIGNS.iter().find(|(signs, _)| signs.iter().any(shows)) {
         Some((_, what)) => (*what).to_string(),
         None => "no line of a start-up and no nvidia-smi output".to_string(),
     }

@@ -34,7 +34,7 @@ const READY: [&str; 1] = ["fired up and ready"];
 /// The search for everything that either grammar reads, made of the grammars' own tables.
 static NEEDLES: LazyLock<Result<Needles, regex::Error>> = LazyLock::new(|| {
     let log = sglang::needles();
-    let dump: Vec<&str> = nvidia_smi::HINTS.iter().flat_map(|hints| hints.iter()).copied().collect();
+    let dump: Vec<&str> = nvidia_smi::hints().collect();
     Needles::new(&[
         NeedleClass { literals: &log, before: AROUND_LOG_LINES.0, after: AROUND_LOG_LINES.1 },
         NeedleClass { literals: &READY, before: 0, after: AFTER_READY },

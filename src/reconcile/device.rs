@@ -3,6 +3,7 @@
 //! A log hardly says it: `CUDA_VISIBLE_DEVICES` renumbers what the arguments count. So the free memory of the log is held
 //! against each device of the dump, the arguments break ties, and what stays a tie is said, not guessed.
 
+use super::UNEXPLAINED_LIMIT;
 use crate::launch::{Launch, Rank};
 use crate::ledger::Ledger;
 use crate::observe::Observation;
@@ -105,6 +106,13 @@ fn choose(
         .copied()
         .filter(|device| mismatch(*device).is_some_and(|bytes| bytes <= MATCH_LIMIT))
         .collect();
+    // Several within reach: one that closes the bridge, where the others don't, is it.
+    let closing: Vec<u32> = matching
+        .iter()
+        .copied()
+        .filter(|device| mismatch(*device).is_some_and(|bytes| bytes <= UNEXPLAINED_LIMIT))
+        .collect();
+    let matching = if closing.is_empty() { matching } else { closing };
     match (matching.as_slice(), argument) {
         ([only], _) => chosen(*only, DeviceBasis::Match),
         ([], Some(device)) if devices.contains(&device) || devices.is_empty() => {

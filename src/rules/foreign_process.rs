@@ -4,10 +4,14 @@ use super::support::{posting_words, rank_words};
 use super::{Context, Rule};
 use crate::finding::{Finding, Severity};
 use crate::ledger::{Ledger, Posting, PostingKind};
-use crate::quantity::{Quantity, mib_text};
+use crate::quantity::{MIB, Quantity, mib_text};
 use crate::reconcile::{BridgeTerm, Owner, Reconciliation};
 use crate::stage::Stage;
 use crate::thresholds::Limit;
+
+/// What a process that only touched CUDA holds at most: 518 MiB on an H200, more with larger driver modules. Launchers and
+/// data loaders of the same server leave such contexts.
+const BARE_CONTEXT: i128 = 700 * MIB;
 
 pub(super) static RULE: Rule = Rule {
     code: "VL010",
@@ -49,6 +53,12 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
             .amount(used)
             .at([sample.place.clone()])
             .advise("end that process or give the server another device, then start again: the KV pool is sized once, at start-up");
+            if used.surely_below(BARE_CONTEXT) {
+                finding = finding.severity(Severity::Info).sum(format!(
+                    "a bare CUDA context takes about 520 MiB: {} MiB is little more",
+                    mib_text(used)
+                ));
+            }
             finding = match host_of(reconciliation, ledger, used) {
                 Host::BeforeStart(held) => finding
                     .explain("It was there before the log's first figure: the log does not show it, but its memory was missing from the base of mem_fraction_static.")

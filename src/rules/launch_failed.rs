@@ -52,7 +52,11 @@ fn failed(context: &Context<'_>) -> Finding {
         Stage::Other => "at an unknown stage".to_string(),
         stage => format!("in {}", stage_words(stage, Worker::Target)),
     };
-    let what = kind.map_or("it stopped", FailureKind::words);
+    let what = match (kind, cause) {
+        (Some(FailureKind::Exception), Some(event)) => shortened(&event.text),
+        (Some(kind), _) => kind.words().to_string(),
+        (None, _) => "it stopped".to_string(),
+    };
     let mut finding = Finding::new(&RULE, format!("failed {while_doing}: {what}")).stage(stage);
     if let Some(event) = cause {
         finding = finding.at([event.place.clone()]).explain(in_own_words(event));
