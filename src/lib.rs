@@ -11,6 +11,7 @@ pub mod observe;
 pub mod place;
 pub mod quantity;
 pub mod reconcile;
+pub mod render;
 pub mod rules;
 pub mod server_args;
 pub mod stage;
