@@ -61,21 +61,15 @@ fn bridge(page: &mut Page, view: &View<'_>, same: &[&Reconciliation]) {
     let mut rows: Vec<SheetRow> = Vec::new();
     for item in &first.bridge {
         let amount = || same.iter().filter_map(|one| one.amount(item.term));
-        let basis = basis(item.basis);
+        let basis = item.basis.name();
         match item.term {
             BridgeTerm::Total => rows.push(row("card", spread_text(amount()), basis)),
             BridgeTerm::Reserve => {
-                let (name, remark) = item.label.split_once(" (").unwrap_or((&item.label, ""));
-                let why = remark.trim_end_matches(')');
-                let basis = if why.is_empty() { basis.to_string() } else { format!("{basis}: {why}") };
-                rows.push(row(&format!("− {name}"), middle_text(amount()), &basis));
+                rows.push(reserve(&item.label, middle_text(amount()), basis));
                 rows.push(free_by_log(view, same, ledger));
             }
             BridgeTerm::UsedByLog => rows.push(used_by_log(same, item.amount)),
-            BridgeTerm::UsedByInstrument => {
-                let name = format!("  {}", item.label);
-                rows.push(row(&name, spread_text(amount()), basis));
-            }
+            BridgeTerm::UsedByInstrument => rows.push(row(&item.label, spread_text(amount()), basis)),
             BridgeTerm::HeldBefore | BridgeTerm::LedgerTotal | BridgeTerm::KeptAtReady => {}
         }
     }
@@ -96,15 +90,20 @@ fn row(name: &str, amount: Option<String>, basis: &str) -> SheetRow {
     }
 }
 
+/// What the driver keeps; how it is known stands below, since it may take a sentence.
+fn reserve(label: &str, amount: Option<String>, basis: &str) -> SheetRow {
+    let (name, remark) = label.split_once(" (").unwrap_or((label, ""));
+    let why = remark.trim_end_matches(')');
+    let note = Note { label: why.to_string(), figure: None, remark: String::new(), tone: Tone::Dim };
+    let notes = if why.is_empty() { Vec::new() } else { vec![note] };
+    SheetRow { notes, ..row(&format!("− {name}"), amount, basis) }
+}
+
 /// Where the two measures meet: the log's GB and the same in MiB.
 fn free_by_log(view: &View<'_>, same: &[&Reconciliation], ledger: &Ledger) -> SheetRow {
     let free = same.iter().filter_map(|one| view.ledger(one.rank)?.final_free());
     let gib = ledger.final_free().map(gib_text).unwrap_or_default();
-    row(
-        "− free, by the log",
-        middle_text(free),
-        &format!("logged: {}", gib.replace("GiB", "GB in its words")),
-    )
+    row("− free, by the log", middle_text(free), &format!("logged as {}", gib.replace("GiB", "GB")))
 }
 
 /// The sum, and of which parts it is made.
@@ -115,14 +114,14 @@ fn used_by_log(same: &[&Reconciliation], amount: Quantity) -> SheetRow {
         Some(Note {
             label: name.into(),
             figure: Some((AMOUNT_COLUMN, figure)),
-            remark: self::basis(basis).into(),
+            remark: basis.name().into(),
             tone: Tone::Dim,
         })
     };
     let notes = [
         part(BridgeTerm::HeldBefore, "before the first figure", Basis::Derived),
-        part(BridgeTerm::LedgerTotal, "stages and gaps of the ledger", Basis::Logged),
-        part(BridgeTerm::KeptAtReady, "kept between last stage and ready", Basis::Logged),
+        part(BridgeTerm::LedgerTotal, "stages and gaps", Basis::Logged),
+        part(BridgeTerm::KeptAtReady, "kept at ready", Basis::Logged),
     ];
     let alone = (same.len() == 1).then(|| mib_text(amount));
     let amount =
@@ -132,11 +131,7 @@ fn used_by_log(same: &[&Reconciliation], amount: Quantity) -> SheetRow {
 
 fn unexplained(first: &Reconciliation, same: &[&Reconciliation]) -> SheetRow {
     let all = same.iter().map(|one| one.unexplained).reduce(Quantity::hull).unwrap_or(first.unexplained);
-    SheetRow { tone: Tone::Strong, ..row("  unexplained", Some(signed_mib_text(all)), "") }
-}
-
-fn basis(basis: Basis) -> &'static str {
-    basis.name()
+    SheetRow { tone: Tone::Strong, ..row("unexplained", Some(signed_mib_text(all)), "") }
 }
 
 fn verdict(page: &mut Page, reconciliation: &Reconciliation) {

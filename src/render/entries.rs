@@ -2,7 +2,7 @@
 
 use super::View;
 use super::fold::{middle_text, spread_text};
-use super::names::{gap_name, posting_name};
+use super::names::{posting_name, posting_names};
 use super::page::Tone;
 use super::sheet::Note;
 use crate::launch::{Expectation, expectation};
@@ -17,9 +17,8 @@ pub(super) const USED_COLUMN: usize = 2;
 /// One row of the ledger table.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    /// The name, and a longer one for wide pages.
-    pub(super) name: String,
-    pub(super) long_name: Option<String>,
+    /// Names, longest first: the first that fits is taken.
+    pub(super) names: Vec<String>,
     pub(super) before: Option<String>,
     pub(super) used: Option<String>,
     pub(super) after: Option<String>,
@@ -85,11 +84,10 @@ fn held(view: &View<'_>, group: &[usize], ledgers: &[&Ledger], opens: usize) -> 
         return None;
     }
     if !notes.is_empty() && !rest.is_empty() {
-        notes.push(dim("contexts and unlogged", spread_text(rest.iter().copied()), "derived"));
+        notes.push(dim("contexts, other processes", spread_text(rest.iter().copied()), "derived"));
     }
     Some(Entry {
-        name: "before the first figure".into(),
-        long_name: Some("held before the first figure".into()),
+        names: vec!["held before the first figure".into(), "before the first figure".into()],
         before: middle_text(capacity),
         used: held,
         after: middle_text(figures(ledgers, |ledger| ledger.opening)),
@@ -105,8 +103,7 @@ fn posted(same: &[&Posting]) -> Option<Entry> {
     let used = spread_text(figures(same, |posting| posting.used));
     let unknown = (posting.state == PostingState::Begun).then(|| "?".to_string());
     Some(Entry {
-        name: posting_name(posting),
-        long_name: gap.then(|| gap_name(posting)),
+        names: posting_names(posting),
         before: middle_text(figures(same, |posting| posting.before)),
         used: used.or(unknown),
         after: middle_text(figures(same, |posting| posting.after)),
@@ -141,7 +138,9 @@ fn notes(same: &[&Posting], posting: &Posting) -> Vec<Note> {
             .last()
             .map(|point| format!(" · came to {} with {} MiB free", point.label, mib_whole(point.available)));
         let label = format!("begun, its end was not printed{}", came_to.unwrap_or_default());
-        notes.push(Note { tone: Tone::Warning, ..dim(label, None, "") });
+        // Pools of a rank whose stage another rank prints the end of are no cause for alarm.
+        let tone = if posting.before.is_some() { Tone::Warning } else { Tone::Dim };
+        notes.push(Note { tone, ..dim(label, None, "") });
     }
     notes
 }
@@ -165,8 +164,7 @@ fn kept(ledgers: &[&Ledger]) -> Option<Entry> {
     let first = ledgers.first()?;
     let kept = first.kept_at_ready().filter(|_| first.closing != first.headroom)?;
     Some(Entry {
-        name: "(kept at ready)".into(),
-        long_name: Some("(kept between last stage and ready)".into()),
+        names: vec!["(kept between last stage and ready)".into(), "(kept at ready)".into()],
         before: middle_text(figures(ledgers, |ledger| ledger.closing)),
         used: spread_text(figures(ledgers, |ledger| ledger.kept_at_ready())),
         after: middle_text(figures(ledgers, |ledger| ledger.headroom)),
@@ -181,8 +179,7 @@ fn left(ledgers: &[&Ledger]) -> Option<Entry> {
     let first = ledgers.first()?;
     let free = first.final_free()?;
     Some(Entry {
-        name: if first.headroom.is_some() { "ready" } else { "free at the end" }.into(),
-        long_name: None,
+        names: vec![if first.headroom.is_some() { "ready" } else { "free at the end" }.into()],
         before: None,
         used: None,
         after: middle_text(figures(ledgers, |ledger| ledger.final_free())),

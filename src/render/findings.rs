@@ -22,7 +22,8 @@ fn one(page: &mut Page, view: &View<'_>, finding: &Finding) {
     let rank = finding.rank.as_deref().filter(|tag| !tag.is_empty() && !finding.title.contains(*tag));
     let rank = rank.map(|tag| format!("{tag}: ")).unwrap_or_default();
     let mark = format!("{}[{}] ", finding.severity.name(), finding.rule.name);
-    page.prose_behind((tone(finding.severity), &mark), Tone::Strong, &format!("{rank}{}", finding.title));
+    let title = format!("{rank}{} ({})", finding.title, finding.rule.code);
+    page.title_behind((tone(finding.severity), &mark), Tone::Strong, &title);
     for place in finding.places.iter().take(QUOTED) {
         quote::write(page, view.analysis, place);
     }

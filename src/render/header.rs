@@ -127,7 +127,7 @@ fn device(view: &View<'_>, rank: usize) -> Option<(Option<u32>, Vec<String>)> {
     }
     let device = choice.device?;
     let Some(sample) = view.sample(rank) else {
-        let words = "numbered by the arguments, no dump of it";
+        let words = "numbered by the arguments, no sample of it in the input";
         return Some((Some(device), vec![words.into()]));
     };
     let reconciliation = view.analysis.reconciliation(view.index, rank);

@@ -10,13 +10,11 @@ use crate::quantity::Quantity;
 
 /// So many groups of ranks get a table of their own; the rest a row each.
 const MOST_TABLES: usize = 4;
-/// From this width on there is room for the longer names.
-const ROOMY: usize = 96;
 /// A bar's narrowest and widest.
 const BAR: (usize, usize) = (6, 32);
-/// Columns of `100.0 %`.
-const PERCENT: usize = 7;
-/// Columns that the table's figures and gutters take at the least: what is left is for names and bar.
+/// Columns of `100.0%`.
+const PERCENT: usize = 6;
+/// Parts of a column that a bar can end in.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
 /// Writes the ledgers of a launch.
@@ -29,6 +27,10 @@ pub(super) fn write(page: &mut Page, view: &View<'_>, options: &TableOptions) {
     for group in groups.iter().take(tables) {
         page.gap();
         table(page, view, group);
+    }
+    let coarse = ledgers.iter().filter_map(|ledger| ledger.opening.or(ledger.closing)).find_map(tolerance);
+    if let Some(mib) = coarse {
+        page.line([(Tone::Dim, format!("  free figures of the log are true to ± {mib} MiB"))]);
     }
     let others = groups.get(tables..).unwrap_or_default();
     if !others.is_empty() {
@@ -52,10 +54,7 @@ fn table(page: &mut Page, view: &View<'_>, group: &[usize]) {
     };
     sheet(page, rows, whole.filter(|whole| whole.low() > 0), of).write(page);
     balance::write(page, ledger);
-    let mut remarks = absent(view, first);
-    let coarse = ledger.opening.or(ledger.closing).and_then(tolerance);
-    remarks.extend(coarse.map(|mib| format!("free figures of the log are true to ± {mib} MiB")));
-    page.pieces_behind((Tone::Plain, "  "), Tone::Dim, &remarks);
+    page.pieces_behind((Tone::Plain, "  "), Tone::Dim, &absent(view, first));
 }
 
 /// Which ranks a table is for. A lone server needs no caption.
@@ -68,23 +67,34 @@ fn caption(page: &mut Page, view: &View<'_>, group: &[usize]) {
     page.line([(Tone::Strong, format!("  {names}")), (Tone::Dim, agree)]);
 }
 
+/// Columns for names: what figures and a small bar leave.
+fn name_room(page: &Page) -> usize {
+    page.width().saturating_sub(56).clamp(24, 48)
+}
+
+/// The longest name that fits, or the shortest, cut.
+fn name(page: &Page, entry: &Entry) -> String {
+    let room = name_room(page);
+    let mut names = entry.names.iter().map(|name| page.words(name));
+    let fitting = names.find(|name| text::width(name) <= room);
+    let shortest =
+        || text::cut(&page.words(entry.names.last().map_or("", String::as_str)), room, page.ellipsis());
+    fitting.unwrap_or_else(shortest)
+}
+
 fn sheet(page: &Page, rows: Vec<Entry>, whole: Option<Quantity>, of: &str) -> Sheet {
-    let long = page.width() >= ROOMY;
-    let name = |entry: &Entry| entry.long_name.clone().filter(|_| long).unwrap_or(entry.name.clone());
-    let names = rows.iter().map(|entry| text::width(&page.words(&name(entry)))).max().unwrap_or(0);
+    let names = rows.iter().map(|entry| text::width(&name(page, entry))).max().unwrap_or(0);
     let used = rows.iter().filter_map(|entry| entry.used.as_deref()).map(text::width).max().unwrap_or(0);
     // Indent, names, gutters and the three columns of figures; what is left is the bar's.
-    let taken =
-        2 + names.min(page.width() / 3) + 4 * 2 + "free before".len() + used.max(4) + "free after".len();
+    let taken = 2 + names + 4 * 2 + "free before".len() + used.max(4) + "free after".len();
     let bar = page.prose().max(page.width().min(112)).saturating_sub(taken + 1 + PERCENT).clamp(BAR.0, BAR.1);
     let sheet_rows = rows
         .into_iter()
         .map(|entry| {
             let share = entry.drawn.zip(whole).map(|(drawn, whole)| drawn.mib() / whole.mib());
-            let name = name(&entry);
-            let cut = text::cut(&page.words(&name), (page.width() / 3).max(24), page.ellipsis());
+            let name = name(page, &entry);
             let cells =
-                [Some(cut), entry.before, entry.used, entry.after, share.map(|share| drawn(share, bar))];
+                [Some(name), entry.before, entry.used, entry.after, share.map(|share| drawn(share, bar))];
             SheetRow {
                 cells: cells.map(Option::unwrap_or_default).into(),
                 tone: entry.tone,
@@ -110,7 +120,7 @@ fn drawn(share: f64, columns: usize) -> String {
     let eighths = (share.clamp(0.0, 1.0) * columns as f64 * 8.0).round() as usize;
     let mut bar = "█".repeat(eighths / 8);
     bar.push_str(EIGHTHS.get(eighths % 8).copied().unwrap_or_default());
-    format!("{} {}", text::pad(&bar, columns), text::pad_front(&format!("{:.1} %", share * 100.0), PERCENT))
+    format!("{} {}", text::pad(&bar, columns), text::pad_front(&format!("{:.1}%", share * 100.0), PERCENT))
 }
 
 /// Groups of ranks beyond the first tables: a row each.
@@ -146,9 +156,9 @@ mod tests {
 
     #[test]
     fn bars_are_drawn_in_eighths() {
-        assert_eq!(drawn(0.5, 4), "██    50.0 %");
-        assert_eq!(drawn(0.28125, 4), "█▏    28.1 %");
-        assert_eq!(drawn(1.0, 4), "████ 100.0 %");
-        assert_eq!(drawn(-0.1, 4), "     -10.0 %");
+        assert_eq!(drawn(0.5, 4), "██    50.0%");
+        assert_eq!(drawn(0.28125, 4), "█▏    28.1%");
+        assert_eq!(drawn(1.0, 4), "████ 100.0%");
+        assert_eq!(drawn(-0.1, 4), "     -10.0%");
     }
 }

@@ -26,27 +26,29 @@ pub(super) fn stage_name(stage: Stage) -> &'static str {
     }
 }
 
-/// A posting's name: its stage, whose it is, and for a capture up to which size; unknown stages keep their own words.
+/// A posting's name: its stage and whose it is; unknown stages keep their own words.
 pub(super) fn posting_name(posting: &Posting) -> String {
     if posting.kind == PostingKind::Gap {
         return "(unlogged)".into();
     }
     let name = match posting.stage {
-        Stage::Other if !posting.label.trim().is_empty() => posting.label.trim().to_string(),
-        stage => stage_name(stage).to_string(),
+        Stage::Other if !posting.label.trim().is_empty() => posting.label.trim(),
+        stage => stage_name(stage),
     };
     // The draft's own captures say so in their names.
     let told = matches!(posting.stage, Stage::GraphDraft | Stage::GraphDraftExtend);
-    let owner = if posting.worker == Worker::Draft && !told { ", draft" } else { "" };
-    format!("{name}{owner}{}", capture_sizes(posting).map(|sizes| format!(", {sizes}")).unwrap_or_default())
+    if posting.worker == Worker::Draft && !told { format!("{name}, draft") } else { name.to_string() }
 }
 
-/// A gap's name where there is room for more than the bare word.
-pub(super) fn gap_name(posting: &Posting) -> String {
-    match posting.stage {
-        Stage::Other => "(unlogged)".into(),
-        stage => format!("(unlogged, before {})", stage_name(stage)),
-    }
+/// A posting's names, longest first: with the sizes of a capture or the place of a gap, and without.
+pub(super) fn posting_names(posting: &Posting) -> Vec<String> {
+    let name = posting_name(posting);
+    let longer = match (posting.kind, posting.stage) {
+        (PostingKind::Gap, Stage::Other) => None,
+        (PostingKind::Gap, stage) => Some(format!("(unlogged, before {})", stage_name(stage))),
+        _ => capture_sizes(posting).map(|sizes| format!("{name}, {sizes}")),
+    };
+    longer.into_iter().chain([name]).collect()
 }
 
 /// The largest size that a capture's bars show: `bs ≤ 32`, `≤ 8,192 tokens`.

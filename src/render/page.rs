@@ -109,6 +109,29 @@ impl Page {
         self.hang((mark.0, mark_text), tone, lines);
     }
 
+    /// Adds a title behind a mark; further lines are indented by two columns only.
+    pub(super) fn title_behind(&mut self, mark: (Tone, &str), tone: Tone, words: &str) {
+        let mark_text = self.words(mark.1);
+        let words = self.words(words);
+        let room = self.prose().saturating_sub(text::width(&mark_text));
+        let first = text::wrap(&words, room).into_iter().next().unwrap_or_default();
+        let rest = words.trim_start().get(first.len()..).unwrap_or_default().to_string();
+        self.line([(mark.0, mark_text), (tone, first)]);
+        for line in text::wrap(&rest, self.prose().saturating_sub(2)) {
+            self.line([(tone, format!("  {line}"))]);
+        }
+    }
+
+    /// Adds to the end of the last line where there is room, else as a line of its own.
+    pub(super) fn append(&mut self, tone: Tone, words: &str) {
+        let words = self.words(words);
+        let taken: usize = self.lines.last().into_iter().flatten().map(|(_, words)| text::width(words)).sum();
+        match self.lines.last_mut() {
+            Some(line) if taken + text::width(&words) <= self.width => line.push((tone, words)),
+            _ => self.line([(tone, words)]),
+        }
+    }
+
     /// Adds pieces one after the other, ` · ` between them, behind a mark.
     pub(super) fn pieces_behind(&mut self, mark: (Tone, &str), tone: Tone, pieces: &[String]) {
         self.flow_behind(mark, tone, pieces, " · ");

@@ -58,6 +58,7 @@ pub(super) struct Sheet {
 impl Sheet {
     /// Writes the sheet, cut to the page in its first column, then in its last.
     pub(super) fn write(mut self, page: &mut Page) {
+        self.align_tolerances();
         self.clean(page);
         let widths = self.widths(page);
         self.fit(&widths, page.ellipsis());
@@ -76,6 +77,25 @@ impl Sheet {
             }
         }
         next(page, Tone::Dim);
+    }
+
+    /// Pads figures without a tolerance where others of the column have one, so that the digits stand below each other.
+    fn align_tolerances(&mut self) {
+        let suffix =
+            |cell: &str| cell.find(" ± ").map_or(0, |at| text::width(cell.get(at..).unwrap_or_default()));
+        for (index, _) in self.columns.iter().enumerate().filter(|(_, (_, align))| *align == Align::Right) {
+            let mut figures: Vec<&mut String> = Vec::new();
+            for row in &mut self.rows {
+                figures.extend(row.cells.get_mut(index));
+                let notes = row.notes.iter_mut().filter_map(|note| note.figure.as_mut());
+                figures.extend(notes.filter(|(column, _)| *column == index).map(|(_, figure)| figure));
+            }
+            let widest = figures.iter().map(|figure| suffix(figure)).max().unwrap_or(0);
+            for figure in figures.into_iter().filter(|figure| !figure.is_empty()) {
+                let padding = widest - suffix(figure);
+                figure.push_str(&" ".repeat(padding));
+            }
+        }
     }
 
     fn clean(&mut self, page: &Page) {
@@ -140,9 +160,10 @@ impl Sheet {
         let last = widths.len().saturating_sub(1);
         for (index, width) in widths.iter().enumerate() {
             let Some(column) = table.column_mut(index) else { continue };
-            let gutter = if index == last { 0 } else { GUTTER };
-            column.set_padding((0, gutter as u16));
-            let wide = u16::try_from(width + gutter).unwrap_or(u16::MAX);
+            // The other half of the gutter is the junction that comfy-table draws between columns.
+            let padding = if index == last { 0 } else { 1 };
+            column.set_padding((0, padding));
+            let wide = u16::try_from(*width).unwrap_or(u16::MAX).saturating_add(padding);
             column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(wide)));
             if matches!(self.columns.get(index), Some((_, Align::Right))) {
                 column.set_cell_alignment(CellAlignment::Right);
