@@ -5,6 +5,9 @@ use super::page::{Page, Tone};
 use crate::ledger::Ledger;
 use crate::quantity::{mib_text, mib_whole};
 
+/// What stands before the sum; further lines are indented by as much.
+const MARK: &str = "  balance  ";
+
 /// Writes the balance of one ledger.
 pub(super) fn write(page: &mut Page, ledger: &Ledger) {
     let (Some(opening), Some(closing), Some(holds)) = (ledger.opening, ledger.closing, ledger.balance.holds)
@@ -23,12 +26,12 @@ pub(super) fn write(page: &mut Page, ledger: &Ledger) {
     let printed = mib_whole(closing);
     // Rounding of the terms may move the sum by a few MiB: then both are shown.
     pieces.extend((printed != mib_whole(expected)).then(|| format!("(printed {printed})")));
-    page.flow_behind((Tone::Dim, "  balance  "), Tone::Plain, &pieces, " ");
+    page.flow_behind((Tone::Dim, MARK), Tone::Plain, &pieces, " ");
     if holds {
-        page.append(Tone::Good, "  ✔ proved");
+        page.append(Tone::Good, "✔ proved", MARK.len());
     } else {
-        page.append(Tone::Error, "  ✘ does not balance");
-        page.prose_behind((Tone::Plain, "           "), Tone::Plain, &broken(ledger));
+        page.append(Tone::Error, "✘ does not balance", MARK.len());
+        page.prose_behind((Tone::Plain, &" ".repeat(MARK.len())), Tone::Plain, &broken(ledger));
     }
 }
 

@@ -76,7 +76,7 @@ fn bridge(page: &mut Page, view: &View<'_>, same: &[&Reconciliation]) {
     rows.push(unexplained(first, same));
     Sheet { columns: columns.into(), rows }.write(page);
     verdict(page, first);
-    for one in same {
+    for one in same.iter().take(MOST_BRIDGES) {
         processes(page, view, one, same.len() > 1);
     }
     notes(page, view.analysis, sample);

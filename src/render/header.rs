@@ -138,13 +138,12 @@ fn device(view: &View<'_>, rank: usize) -> Option<(Option<u32>, Vec<String>)> {
         .map(|reserve| format!(", of which the driver keeps {}", mib_whole(reserve)))
         .unwrap_or_default();
     facts.extend(sample.total.map(|total| format!("{} MiB{reserve}", mib_whole(total))));
+    let moment = if view.launch.launch.ready.is_some() { "ready" } else { "the last line" };
     let taken = match reconciliation.and_then(|one| one.seconds_apart) {
-        Some(seconds) if seconds >= 0.0 => format!(", taken {} after ready", duration(seconds)),
-        Some(seconds) => format!(", taken {} before ready", duration(seconds)),
+        Some(seconds) if seconds >= 0.0 => format!(", taken {} after {moment}", duration(seconds)),
+        Some(seconds) => format!(", taken {} before {moment}", duration(seconds)),
         None => String::new(),
     };
-    let taken =
-        if view.launch.launch.ready.is_some() { taken } else { taken.replace("ready", "the last line") };
     facts.push(format!("{}{taken}", sample.place.source));
     facts.extend(basis(choice.basis).map(str::to_string));
     Some((Some(device), facts))

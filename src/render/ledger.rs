@@ -49,7 +49,7 @@ fn table(page: &mut Page, view: &View<'_>, group: &[usize]) {
     }
     let (whole, of) = match (view.sample(first).and_then(|sample| sample.total), ledger.opening) {
         (Some(card), _) => (Some(card), "share of card"),
-        (None, Some(opening)) => (Some(opening), "share of first figure"),
+        (None, Some(opening)) => (Some(opening), "share of opening"),
         (None, None) => (None, ""),
     };
     sheet(page, rows, whole.filter(|whole| whole.low() > 0), of).write(page);

@@ -122,13 +122,15 @@ impl Page {
         }
     }
 
-    /// Adds to the end of the last line where there is room, else as a line of its own.
-    pub(super) fn append(&mut self, tone: Tone, words: &str) {
+    /// Adds to the end of the last line where there is room, two columns apart, else as a line of its own.
+    pub(super) fn append(&mut self, tone: Tone, words: &str, indent: usize) {
         let words = self.words(words);
         let taken: usize = self.lines.last().into_iter().flatten().map(|(_, words)| text::width(words)).sum();
         match self.lines.last_mut() {
-            Some(line) if taken + text::width(&words) <= self.width => line.push((tone, words)),
-            _ => self.line([(tone, words)]),
+            Some(line) if taken + 2 + text::width(&words) <= self.width => {
+                line.push((tone, format!("  {words}")))
+            }
+            _ => self.line([(tone, format!("{}{words}", " ".repeat(indent)))]),
         }
     }
 

@@ -9,8 +9,7 @@ use std::sync::Arc;
 /// Columns in front of a quoted line.
 const FRAME: usize = 4;
 
-/// Writes one place and, where it is known, its line. A place that continues the file of the one before is not repeated
-/// in full by the caller.
+/// Writes one place and, where it is known, its line; places in dumps have none.
 pub(super) fn write(page: &mut Page, analysis: &Analysis, place: &Place) {
     page.line([(Tone::Dim, format!("  ┌ {}:{}:{}", shown_source(place), place.line, place.column))]);
     let unknown = || {

@@ -8,6 +8,8 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle
 
 /// Columns to the left of a sheet.
 const INDENT: &str = "  ";
+/// Columns by which notes are indented below their rows.
+const NOTE_INDENT: &str = "  ";
 /// Columns between two columns.
 const GUTTER: usize = 2;
 /// A first column is not cut below this.
@@ -124,6 +126,16 @@ impl Sheet {
         };
         let mut widths: Vec<usize> =
             self.columns.iter().enumerate().map(|(index, (title, _))| of_column(index, title)).collect();
+        let room: Vec<usize> = widths.clone();
+        if let Some(first) = widths.first_mut() {
+            *first += self
+                .rows
+                .iter()
+                .flat_map(|row| &row.notes)
+                .map(|note| lacking(note, &room))
+                .max()
+                .unwrap_or(0);
+        }
         let taken = INDENT.len() + widths.iter().sum::<usize>() + GUTTER * widths.len().saturating_sub(1);
         let mut over = taken.saturating_sub(page.width());
         if let Some(first) = widths.first_mut() {
@@ -173,14 +185,25 @@ impl Sheet {
     }
 }
 
+/// The column at which a note's figure ends, counted from the sheet's indent.
+fn end_of(column: usize, widths: &[usize]) -> usize {
+    widths.iter().take(column + 1).map(|width| width + GUTTER).sum::<usize>().saturating_sub(GUTTER)
+}
+
+/// How many columns a note lacks for its label and its figure.
+fn lacking(note: &Note, widths: &[usize]) -> usize {
+    let Some((column, figure)) = &note.figure else { return 0 };
+    let needed = NOTE_INDENT.len() + text::width(&note.label) + 1 + text::width(figure);
+    needed.saturating_sub(end_of(*column, widths))
+}
+
 fn write_note(page: &mut Page, note: &Note, widths: &[usize]) {
-    let mark = format!("{INDENT}  ");
+    let mark = format!("{INDENT}{NOTE_INDENT}");
     let Some((column, figure)) = &note.figure else {
         let pieces: Vec<String> = note.label.split(" · ").map(str::to_string).collect();
         return page.pieces_behind((Tone::Plain, &mark), note.tone, &pieces);
     };
-    let end =
-        INDENT.len() + widths.iter().take(column + 1).map(|width| width + GUTTER).sum::<usize>() - GUTTER;
+    let end = INDENT.len() + end_of(*column, widths);
     let room = end.saturating_sub(mark.len() + text::width(figure) + 1);
     let label = text::pad(&text::cut(&note.label, room, page.ellipsis()), room + 1);
     let remark = if note.remark.is_empty() { String::new() } else { format!("  {}", note.remark) };

@@ -12,6 +12,47 @@ use crate::time::Stamp;
 use regex::Regex;
 use std::sync::Arc;
 
+/// SGLang 0.5.12 on one H200, as recorded (bars shortened).
+pub(in crate::render) const ONE_RANK: &str = "\
+[2026-11-29 13:51:21] server_args=ServerArgs(...)
+[2026-11-29 13:51:41] Init torch distributed ends. elapsed=0.23 s, mem usage=0.09 GB
+[2026-11-29 13:51:42] Load weight begin. avail mem=139.13 GB
+[2026-11-29 13:51:43] Load weight end. elapsed=0.13 s, type=LlamaForCausalLM, avail mem=124.15 GB, mem usage=14.98 GB.
+[2026-11-29 13:51:43] KV Cache is allocated. #tokens: 845985, K size: 51.63 GB, V size: 51.63 GB
+[2026-11-29 13:51:43] Memory pool end. avail mem=20.65 GB
+[2026-11-29 13:51:43] Capture cuda graph begin. This can take up to several minutes. avail mem=20.55 GB
+Capturing batches (bs=32 avail_mem=20.54 GB)
+Capturing batches (bs=24 avail_mem=20.48 GB)
+[2026-11-29 13:51:45] Capture cuda graph end. Time elapsed: 2.25 s. mem usage=0.08 GB. avail mem=20.47 GB.
+[2026-11-29 13:51:45] Capture piecewise CUDA graph begin. avail mem=20.47 GB
+Capturing num tokens (num_tokens=8192 avail_mem=19.49 GB)
+[2026-11-29 13:52:05] Capture piecewise CUDA graph end. Time elapsed: 20.27 s. mem usage=1.16 GB. avail mem=19.31 GB.
+[2026-11-29 13:52:05] max_total_num_tokens=845985, chunked_prefill_size=8192, max_prefill_tokens=16384, max_running_requests=4096, context_len=8192, available_gpu_mem=19.31 GB
+[2026-11-29 13:52:05] The server is fired up and ready to roll!
+";
+
+/// Two ranks, 40 GiB of the second card taken by another process, as recorded.
+pub(in crate::render) const UNBALANCED: &str = "\
+[2026-11-29 13:49:45] server_args=ServerArgs(...)
+[2026-11-29 13:50:05 TP1] Init torch distributed ends. elapsed=2.48 s, mem usage=1.01 GB
+[2026-11-29 13:50:05 TP0] Init torch distributed ends. elapsed=0.98 s, mem usage=1.01 GB
+[2026-11-29 13:50:06 TP0] Load weight begin. avail mem=138.28 GB
+[2026-11-29 13:50:06 TP0] Load weight end. elapsed=0.12 s, type=LlamaForCausalLM, avail mem=130.80 GB, mem usage=7.48 GB.
+[2026-11-29 13:50:06 TP1] Load weight begin. avail mem=97.67 GB
+[2026-11-29 13:50:06 TP1] Load weight end. elapsed=0.16 s, type=LlamaForCausalLM, avail mem=90.19 GB, mem usage=7.48 GB.
+[2026-11-29 13:50:06 TP1] KV Cache is allocated. #tokens: 1157680, K size: 35.33 GB, V size: 35.33 GB
+[2026-11-29 13:50:06 TP1] Memory pool end. avail mem=19.30 GB
+[2026-11-29 13:50:06 TP0] KV Cache is allocated. #tokens: 1157680, K size: 35.33 GB, V size: 35.33 GB
+[2026-11-29 13:50:06 TP0] Memory pool end. avail mem=59.90 GB
+[2026-11-29 13:50:06 TP1] Capture cuda graph begin. This can take up to several minutes. avail mem=19.20 GB
+[2026-11-29 13:50:06 TP0] Capture cuda graph begin. This can take up to several minutes. avail mem=59.80 GB
+Capturing batches (bs=32 avail_mem=59.79 GB)
+[2026-11-29 13:50:11 TP0] Capture cuda graph end. Time elapsed: 4.62 s. mem usage=0.08 GB. avail mem=59.72 GB.
+[2026-11-29 13:50:11 TP1] Capture cuda graph end. Time elapsed: 4.75 s. mem usage=0.08 GB. avail mem=19.12 GB.
+[2026-11-29 13:50:11 TP0] max_total_num_tokens=1157680, chunked_prefill_size=8192, max_prefill_tokens=16384, max_running_requests=4096, context_len=8192, available_gpu_mem=59.72 GB
+[2026-11-29 13:50:11] The server is fired up and ready to roll!
+";
+
 /// A launch of ranks, each with its lines.
 pub(in crate::render) fn launch(ranks: &[(&str, &[&str])]) -> Launch {
     let mut log = String::new();

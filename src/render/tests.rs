@@ -1,53 +1,12 @@
 //! The report as a whole: what a reader sees, at several widths, and what no input may do to it.
 
-use super::testing::{analysed, arguments, launches, sample};
+use super::testing::{ONE_RANK, UNBALANCED, analysed, arguments, launches, sample};
 use super::{TableOptions, terminal, text};
 use crate::analysis::{Analysis, SourceFacts, SourceKind, Unrecognised};
 use crate::place::Place;
 use crate::version::{Version, VersionRange};
 use proptest::prelude::*;
 use std::sync::Arc;
-
-/// SGLang 0.5.12 on one H200, as recorded (bars shortened).
-const ONE_RANK: &str = "\
-[2026-11-29 13:51:21] server_args=ServerArgs(...)
-[2026-11-29 13:51:41] Init torch distributed ends. elapsed=0.23 s, mem usage=0.09 GB
-[2026-11-29 13:51:42] Load weight begin. avail mem=139.13 GB
-[2026-11-29 13:51:43] Load weight end. elapsed=0.13 s, type=LlamaForCausalLM, avail mem=124.15 GB, mem usage=14.98 GB.
-[2026-11-29 13:51:43] KV Cache is allocated. #tokens: 845985, K size: 51.63 GB, V size: 51.63 GB
-[2026-11-29 13:51:43] Memory pool end. avail mem=20.65 GB
-[2026-11-29 13:51:43] Capture cuda graph begin. This can take up to several minutes. avail mem=20.55 GB
-Capturing batches (bs=32 avail_mem=20.54 GB)
-Capturing batches (bs=24 avail_mem=20.48 GB)
-[2026-11-29 13:51:45] Capture cuda graph end. Time elapsed: 2.25 s. mem usage=0.08 GB. avail mem=20.47 GB.
-[2026-11-29 13:51:45] Capture piecewise CUDA graph begin. avail mem=20.47 GB
-Capturing num tokens (num_tokens=8192 avail_mem=19.49 GB)
-[2026-11-29 13:52:05] Capture piecewise CUDA graph end. Time elapsed: 20.27 s. mem usage=1.16 GB. avail mem=19.31 GB.
-[2026-11-29 13:52:05] max_total_num_tokens=845985, chunked_prefill_size=8192, max_prefill_tokens=16384, max_running_requests=4096, context_len=8192, available_gpu_mem=19.31 GB
-[2026-11-29 13:52:05] The server is fired up and ready to roll!
-";
-
-/// Two ranks, 40 GiB of the second card taken by another process, as recorded.
-const UNBALANCED: &str = "\
-[2026-11-29 13:49:45] server_args=ServerArgs(...)
-[2026-11-29 13:50:05 TP1] Init torch distributed ends. elapsed=2.48 s, mem usage=1.01 GB
-[2026-11-29 13:50:05 TP0] Init torch distributed ends. elapsed=0.98 s, mem usage=1.01 GB
-[2026-11-29 13:50:06 TP0] Load weight begin. avail mem=138.28 GB
-[2026-11-29 13:50:06 TP0] Load weight end. elapsed=0.12 s, type=LlamaForCausalLM, avail mem=130.80 GB, mem usage=7.48 GB.
-[2026-11-29 13:50:06 TP1] Load weight begin. avail mem=97.67 GB
-[2026-11-29 13:50:06 TP1] Load weight end. elapsed=0.16 s, type=LlamaForCausalLM, avail mem=90.19 GB, mem usage=7.48 GB.
-[2026-11-29 13:50:06 TP1] KV Cache is allocated. #tokens: 1157680, K size: 35.33 GB, V size: 35.33 GB
-[2026-11-29 13:50:06 TP1] Memory pool end. avail mem=19.30 GB
-[2026-11-29 13:50:06 TP0] KV Cache is allocated. #tokens: 1157680, K size: 35.33 GB, V size: 35.33 GB
-[2026-11-29 13:50:06 TP0] Memory pool end. avail mem=59.90 GB
-[2026-11-29 13:50:06 TP1] Capture cuda graph begin. This can take up to several minutes. avail mem=19.20 GB
-[2026-11-29 13:50:06 TP0] Capture cuda graph begin. This can take up to several minutes. avail mem=59.80 GB
-Capturing batches (bs=32 avail_mem=59.79 GB)
-[2026-11-29 13:50:11 TP0] Capture cuda graph end. Time elapsed: 4.62 s. mem usage=0.08 GB. avail mem=59.72 GB.
-[2026-11-29 13:50:11 TP1] Capture cuda graph end. Time elapsed: 4.75 s. mem usage=0.08 GB. avail mem=19.12 GB.
-[2026-11-29 13:50:11 TP0] max_total_num_tokens=1157680, chunked_prefill_size=8192, max_prefill_tokens=16384, max_running_requests=4096, context_len=8192, available_gpu_mem=59.72 GB
-[2026-11-29 13:50:11] The server is fired up and ready to roll!
-";
 
 fn one_rank() -> Analysis {
     let mut one = launches("server.log", ONE_RANK, Some(arguments(1, 0.85)));
@@ -122,6 +81,55 @@ fn ranks_that_agree_are_one_table_and_the_odd_one_follows() {
     shot!("eight_ranks_one_odd_80", terminal(&eight(true), &plain(80)));
     let unfolded = terminal(&eight(false), &TableOptions { per_rank: true, ..plain(80) });
     assert_eq!(unfolded.matches("✔ proved").count(), 8);
+}
+
+#[test]
+fn many_odd_ranks_are_a_row_each() {
+    let mut log = String::new();
+    for rank in 0..8 {
+        let after = 130 - rank;
+        log.push_str(&format!("[2026-11-29 13:50:06 TP{rank}] Load weight begin. avail mem=138.00 GB\n"));
+        log.push_str(&format!("[2026-11-29 13:50:06 TP{rank}] Load weight end. avail mem={after}.00 GB\n"));
+    }
+    let report = terminal(&analysed(launches("server.log", &log, None), Vec::new()), &plain(80));
+    assert_eq!(report.matches("✔ proved").count(), 4, "{report}");
+    let further = report.split("further ranks").nth(1).unwrap();
+    assert!(further.contains("TP7") && further.contains("15,360") && further.contains("125,952"), "{report}");
+}
+
+#[test]
+fn a_bridge_that_fails_says_by_how_much() {
+    let mut one = launches("server.log", ONE_RANK, Some(arguments(1, 0.85)));
+    one[0].retractions = 2;
+    let late = sample(0, 123_384 + 5_000, "Sun Nov 29 13:53:06 2026", &[]);
+    let report = terminal(&analysed(one, vec![late]), &plain(100));
+    assert!(report.contains("MiB that the log does not account for"), "{report}");
+    assert!(report.contains("taken 61 s after ready · device by the arguments"), "{report}");
+    assert!(report.contains("2 retractions"), "{report}");
+}
+
+#[test]
+fn a_device_that_could_be_two_is_said() {
+    let log: String = ONE_RANK.lines().skip(1).fold(String::new(), |log, line| log + line + "\n");
+    let moment = "Sun Nov 29 13:52:06 2026";
+    let twins = vec![sample(0, 123_384, moment, &[]), sample(1, 123_384, moment, &[])];
+    let report = terminal(&analysed(launches("server.log", &log, None), twins), &plain(80));
+    assert!(report.contains("device unclear: GPU 0, 1 fit equally well"), "{report}");
+    assert!(report.contains("no sample of a device could be matched with this launch"), "{report}");
+}
+
+#[test]
+fn a_draft_model_gives_memory_back() {
+    let log = "\
+[2026-11-29 13:50:06] Load weight begin. avail mem=138.28 GB
+[2026-11-29 13:50:06] Load weight end. avail mem=123.30 GB, mem usage=14.98 GB.
+[2026-11-29 13:50:06] Memory pool end. avail mem=35.00 GB
+[2026-11-29 13:50:07] Load weight begin. avail mem=35.00 GB
+[2026-11-29 13:50:07] Load weight end. avail mem=33.00 GB, mem usage=2.00 GB.
+[2026-11-29 13:50:08] Capture cuda graph begin. avail mem=34.96 GB
+[2026-11-29 13:50:09] Capture cuda graph end. mem usage=0.10 GB. avail mem=34.86 GB.
+";
+    shot!("draft_80", terminal(&analysed(launches("server.log", log, None), Vec::new()), &plain(80)));
 }
 
 #[test]
