@@ -66,7 +66,7 @@ pub struct ReportArguments {
     #[arg(long, value_name = "RANK=DEVICE", value_parser = parse_map)]
     pub map: Vec<(String, u32)>,
     /// How to print the report
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Json)]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
     pub format: Format,
     /// Write the report to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
@@ -100,8 +100,10 @@ pub enum ColorWhen {
 /// The formats of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Format {
-    /// For programs.
+    /// For a terminal.
     #[default]
+    Table,
+    /// For programs.
     Json,
 }
 

@@ -6,6 +6,7 @@ use super::output::{Target, complain};
 use crate::analysis::{Analysis, Settings, SourceReading, analyse};
 use crate::input::Source;
 use crate::read::read_source;
+use crate::render::{TableOptions, terminal};
 use std::io::IsTerminal;
 use std::path::Path;
 
@@ -48,6 +49,16 @@ fn target_write(target: Target, arguments: &ReportArguments, analysis: &Analysis
             json.push('\n');
             json
         }
+        Format::Table => terminal(
+            analysis,
+            &TableOptions {
+                width: target.width(),
+                colour: true,
+                per_rank: arguments.per_rank,
+                quiet: arguments.quiet,
+                ascii: false,
+            },
+        ),
     };
     target.write(&text)
 }
