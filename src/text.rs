@@ -1,100 +1,169 @@
-//! Text for people: wrapping, and making input harmless before it reaches a terminal.
+//! The gate between input and terminal: every string that is shown passes through here.
 //!
-//! Separate because reports, explanations and error messages all need the same two things, and because there must be one
-//! place only that decides what a terminal may see of a log.
+//! Log lines, process names and file names are hostile until cleaned: control characters could drive the terminal, and
+//! direction overrides could show another text than the one that was read. Widths are display columns as
+//! `unicode-width` counts them, never bytes or characters.
 
-use unicode_width::UnicodeWidthChar;
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Text that can do nothing to a terminal: control characters become their visible pictures, characters that reorder or
-/// hide text become `�`.
-pub fn harmless(text: &str) -> String {
-    text.chars().map(harmless_character).collect()
-}
+/// What stands in the place of a character that must not reach the terminal.
+const REPLACEMENT: char = '\u{FFFD}';
 
-fn harmless_character(character: char) -> char {
-    match character {
-        '\n' | '\t' => character,
-        '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + u32::from(character)).unwrap_or('�'),
-        '\u{7f}' => '\u{2421}',
-        // C1 controls, bidirectional marks and overrides, zero-width characters, line separators, tags.
-        '\u{80}'..='\u{9f}'
-        | '\u{61c}'
-        | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}'
-        | '\u{feff}'
-        | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e007f}' => '�',
-        _ => character,
-    }
-}
-
-/// Columns that a text takes on a terminal.
-pub fn width_of(text: &str) -> usize {
+/// Width of a text in columns.
+pub(crate) fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// Wraps a paragraph at blanks; its own leading blanks indent every line.
-pub fn wrap(paragraph: &str, width: usize) -> String {
-    let indent = paragraph.len() - paragraph.trim_start_matches(' ').len();
-    let body = wrap_behind(paragraph.trim_start_matches(' '), width, indent);
-    format!("{}{body}", " ".repeat(indent))
-}
-
-/// Wraps a text that begins at column `behind`; further lines are indented to it.
-pub fn wrap_behind(text: &str, width: usize, behind: usize) -> String {
-    let room = width.saturating_sub(behind).max(20);
-    let mut wrapped = String::new();
-    let mut used = 0;
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let length = width_of(word);
-        if used > 0 && used + 1 + length > room {
-            wrapped.push('\n');
-            wrapped.push_str(&" ".repeat(behind));
-            used = 0;
-        } else if used > 0 {
-            wrapped.push(' ');
-            used += 1;
+/// The text with everything invisible or harmful taken out: control characters become `U+FFFD`, tabs a space, and
+/// format characters (direction overrides, joiners, variation selectors, tags) go. With `ascii`, symbols become what a
+/// keyboard has, and letters beyond ASCII `?`.
+pub(crate) fn clean(text: &str, ascii: bool) -> String {
+    let mut cleaned = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\t' => cleaned.push(' '),
+            control if control.is_control() || matches!(control, '\u{2028}' | '\u{2029}') => {
+                cleaned.push(if ascii { '?' } else { REPLACEMENT })
+            }
+            invisible if is_invisible(invisible) => {}
+            letter if ascii && !letter.is_ascii() => cleaned.push_str(in_ascii(letter)),
+            letter => cleaned.push(letter),
         }
-        used = push_broken(&mut wrapped, word, room, behind, used);
     }
-    wrapped
+    cleaned
 }
 
-/// Appends a word, broken where it alone is wider than the room. Returns the column that the last line got to.
-fn push_broken(wrapped: &mut String, word: &str, room: usize, behind: usize, used: usize) -> usize {
-    let mut column = used;
-    for character in word.chars() {
-        let width = character.width().unwrap_or(0);
-        if column + width > room && column > 0 {
-            wrapped.push('\n');
-            wrapped.push_str(&" ".repeat(behind));
-            column = 0;
+/// Characters that take no room of their own and change how others are shown, and fillers that look like nothing.
+fn is_invisible(character: char) -> bool {
+    matches!(character,
+        '\u{00AD}' | '\u{034F}' | '\u{0600}'..='\u{0605}' | '\u{061C}' | '\u{06DD}' | '\u{070F}' | '\u{115F}' | '\u{1160}'
+        | '\u{17B4}' | '\u{17B5}' | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
+        | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF9}'..='\u{FFFB}'
+        | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
+}
+
+/// What a keyboard has for a symbol.
+fn in_ascii(character: char) -> &'static str {
+    match character {
+        '±' => "+-",
+        '−' | '–' | '—' | '─' => "-",
+        '│' | '╷' | '·' => "|",
+        '×' => "x",
+        '÷' => "/",
+        '≤' => "<=",
+        '≥' => ">=",
+        '≠' => "!=",
+        '→' => "->",
+        '↔' => "<->",
+        '…' => "...",
+        '✔' => "ok",
+        '▲' => "!",
+        '✘' => "x",
+        '█' | '▉' | '▊' | '▋' | '▌' => "#",
+        '▍' | '▎' | '▏' => "-",
+        _ => "?",
+    }
+}
+
+/// The longest beginning of `text` that is at most `columns` wide, and the rest.
+pub(crate) fn split_at_width(text: &str, columns: usize) -> (&str, &str) {
+    let mut taken = 0;
+    for (position, character) in text.char_indices() {
+        taken += character.width().unwrap_or(0);
+        if taken > columns {
+            return text.split_at_checked(position).unwrap_or((text, ""));
         }
-        wrapped.push(character);
-        column += width;
     }
-    column
+    (text, "")
 }
 
-/// The text cut to `columns`, with `…` where something is missing.
-pub fn shorten(text: &str, columns: usize) -> String {
-    if width_of(text) <= columns {
+/// The text, cut at its end to `columns`, with `mark` where something is missing.
+pub(crate) fn cut(text: &str, columns: usize, mark: &str) -> String {
+    if width(text) <= columns {
         return text.to_string();
     }
-    let mut short = String::new();
-    let mut used = 0;
-    for character in text.chars() {
-        let width = character.width().unwrap_or(0);
-        if used + width + 1 > columns {
+    let (kept, _) = split_at_width(text, columns.saturating_sub(width(mark)));
+    format!("{kept}{mark}")
+}
+
+/// The text, cut at its beginning to `columns`: what stands nearest to the end is kept.
+pub(crate) fn cut_front(text: &str, columns: usize, mark: &str) -> String {
+    if width(text) <= columns {
+        return text.to_string();
+    }
+    let room = columns.saturating_sub(width(mark));
+    let mut taken = 0;
+    let mut from = text.len();
+    for (position, character) in text.char_indices().rev() {
+        taken += character.width().unwrap_or(0);
+        if taken > room {
             break;
         }
-        short.push(character);
-        used += width;
+        from = position;
     }
-    short.push('…');
-    short
+    format!("{mark}{}", text.get(from..).unwrap_or_default())
+}
+
+/// The text with spaces behind it up to `columns`.
+pub(crate) fn pad(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// The text with spaces before it up to `columns`.
+pub(crate) fn pad_front(text: &str, columns: usize) -> String {
+    format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// Breaks a text into lines of at most `columns`, at spaces; a word longer than a line is broken inside.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    flow(text.split(' ').filter(|word| !word.is_empty()), " ", columns)
+}
+
+/// Sets pieces one after the other, `separator` between them, into lines of at most `columns`. A line ends after a piece,
+/// never before its separator; a piece longer than a line is broken at its spaces, else inside.
+pub(crate) fn flow<'a>(
+    pieces: impl IntoIterator<Item = &'a str>,
+    separator: &str,
+    columns: usize,
+) -> Vec<String> {
+    let columns = columns.max(1);
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = String::new();
+    for piece in pieces {
+        let needed = if line.is_empty() { 0 } else { width(&line) + width(separator) } + width(piece);
+        if needed <= columns {
+            if !line.is_empty() {
+                line.push_str(separator);
+            }
+            line.push_str(piece);
+            continue;
+        }
+        if !line.is_empty() {
+            line.push_str(separator.trim_end());
+            lines.push(std::mem::take(&mut line));
+        }
+        if width(piece) <= columns {
+            line.push_str(piece);
+        } else if separator != " " && piece.contains(' ') {
+            let mut broken = wrap(piece, columns);
+            line = broken.pop().unwrap_or_default();
+            lines.append(&mut broken);
+        } else {
+            let mut rest = piece;
+            while width(rest) > columns {
+                let (head, tail) = split_at_width(rest, columns);
+                // A character wider than the line itself: it goes whole, so that the loop ends.
+                let (head, tail) = if head.is_empty() { (rest, "") } else { (head, tail) };
+                lines.push(head.to_string());
+                rest = tail;
+            }
+            line.push_str(rest);
+        }
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -103,26 +172,39 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn nothing_that_moves_a_cursor_survives() {
-        let hostile = "a\u{1b}[31mred\u{7}\u{9b}2J\u{202e}cod\u{200b}e\r";
-        let shown = harmless(hostile);
-        assert!(!shown.chars().any(|character| character.is_control()));
-        assert!(!shown.contains('\u{202e}') && !shown.contains('\u{200b}'));
-        assert!(shown.starts_with("a␛[31mred␇"));
+    fn hostile_characters_do_not_pass() {
+        assert_eq!(clean("\u{1b}[31mred\u{7}", false), "\u{FFFD}[31mred\u{FFFD}");
+        assert_eq!(clean("a\u{202E}cod.exe\u{200B}", false), "acod.exe");
+        assert_eq!(clean("\u{9b}2J\tx\r\n", false), "\u{FFFD}2J x\u{FFFD}\u{FFFD}");
+        assert_eq!(clean("15 ± 5 · 模型", true), "15 +- 5 | ??");
     }
 
     #[test]
-    fn paragraphs_wrap_and_keep_their_indent() {
-        assert_eq!(wrap("  one two three four five six", 24), "  one two three four\n  five six");
-        assert_eq!(shorten("abcdef", 4), "abc…");
+    fn cuts_count_columns_not_characters() {
+        assert_eq!(cut("模型模型", 5, "…"), "模型…");
+        assert_eq!(cut_front("模型模型", 5, "…"), "…模型");
+        assert_eq!(cut("short", 5, "…"), "short");
+        assert_eq!(pad("模", 4), "模  ");
+        assert_eq!(pad_front("模", 4), "  模");
+    }
+
+    #[test]
+    fn words_are_wrapped_and_long_ones_broken() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
+        assert_eq!(flow(["a b", "c d"], " · ", 5), ["a b ·", "c d"]);
     }
 
     proptest! {
         #[test]
-        fn wrapped_lines_fit(text in "[a-z ]{0,200}", width in 30usize..120) {
-            for line in wrap(&text, width).lines() {
-                prop_assert!(width_of(line) <= width.max(20 + text.len() - text.trim_start_matches(' ').len()));
-            }
+        fn nothing_harmful_is_left_and_lines_keep_their_width(text in any::<String>(), columns in 2usize..40) {
+            let cleaned = clean(&text, false);
+            prop_assert!(!cleaned.chars().any(|character| character.is_control()));
+            prop_assert_eq!(clean(&cleaned, false), cleaned.clone());
+            prop_assert!(clean(&text, true).is_ascii());
+            prop_assert!(width(&cut(&cleaned, columns, "…")) <= columns);
+            prop_assert!(width(&cut_front(&cleaned, columns, "…")) <= columns);
+            prop_assert!(wrap(&cleaned, columns).iter().all(|line| width(line) <= columns));
         }
     }
 }

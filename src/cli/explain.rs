@@ -5,6 +5,7 @@ use super::arguments::ColorWhen;
 use super::output::Target;
 use crate::quantity::{Quantity, mib_whole};
 use crate::rules::{self, RULES, Rule};
+use crate::text::wrap;
 use crate::thresholds::LIMITS;
 use std::fmt::Write;
 
@@ -30,7 +31,13 @@ fn page(rule: &Rule, width: usize) -> String {
     let mut text =
         format!("{} {} · usually {}\n{}\n", rule.code, rule.name, rule.severity.name(), rule.summary);
     for paragraph in rule.explanation.split('\n') {
-        let _ = write!(text, "\n{}", crate::text::wrap(paragraph, width));
+        let body = paragraph.trim_start();
+        let _ = write!(
+            text,
+            "\n{}{}",
+            " ".repeat(paragraph.len() - body.len()),
+            wrapped(body, width, paragraph.len() - body.len())
+        );
     }
     text.push('\n');
     text
@@ -41,7 +48,7 @@ fn list(width: usize) -> String {
     let mut text = String::from("Findings; `vramledger explain NAME` tells more about one.\n\n");
     for rule in RULES {
         let head = format!("{}  {:<longest$}  {:<7}  ", rule.code, rule.name, rule.severity.name());
-        let _ = writeln!(text, "{head}{}", crate::text::wrap_behind(rule.summary, width, head.len()));
+        let _ = writeln!(text, "{head}{}", wrapped(rule.summary, width, head.len()));
     }
     text.push_str("\nLimits that are judgements: `vramledger explain thresholds`.\n");
     text
@@ -51,9 +58,14 @@ fn thresholds(width: usize) -> String {
     let mut text = String::from("Limits that are judgements. Set one with --threshold NAME=SIZE.\n\n");
     for limit in &LIMITS {
         let head = format!("{:<18} {:>6} MiB  ", limit.name, mib_whole(Quantity::exact(limit.default)));
-        let _ = writeln!(text, "{head}{}", crate::text::wrap_behind(limit.reason, width, head.len()));
+        let _ = writeln!(text, "{head}{}", wrapped(limit.reason, width, head.len()));
     }
     text
+}
+
+/// A text that begins at column `behind`, its further lines indented to it.
+fn wrapped(text: &str, width: usize, behind: usize) -> String {
+    wrap(text, width.saturating_sub(behind)).join(&format!("\n{}", " ".repeat(behind)))
 }
 
 /// The name that a mistyped one is nearest to, as a hint.

@@ -79,7 +79,7 @@ pub fn complain(message: &str) {
     let mut stream = anstream::stderr().lock();
     let style = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
     // Nothing is left to tell the user through if standard error is gone.
-    let _ = writeln!(stream, "{style}vramledger:{style:#} {}", crate::text::harmless(message));
+    let _ = writeln!(stream, "{style}vramledger:{style:#} {}", crate::text::clean(message, false));
 }
 
 /// Whether the reader of standard output went away: no error of ours.

@@ -46,16 +46,21 @@ pub fn expectation(launch: &Launch, tag: &RankTag, stage: Stage, worker: Worker)
         Stage::GraphPrefill => prefill_graphs(launch),
         _ => Expectation::Unknown,
     };
-    match happens {
-        Expectation::Printed if !prints(versions, tag) => Expectation::OtherRankPrints,
-        other => other,
+    match (happens, prints(versions, tag)) {
+        (Expectation::Printed, Some(false)) => Expectation::OtherRankPrints,
+        (Expectation::Printed, None) => Expectation::Unknown,
+        (happens, _) => happens,
     }
 }
 
-/// From 0.4.6 to 0.5.3 a logging filter lets only TP rank 0 print the model runner's lines.
-fn prints(versions: VersionRange, tag: &RankTag) -> bool {
-    let filtered = versions.last >= FILTERED_FROM && versions.first <= FILTERED_UNTIL;
-    !filtered || tag.coordinates.tp.is_none_or(|tp| tp == 0)
+/// Whether this rank prints the model runner's lines: from 0.4.6 to 0.5.3 a logging filter lets only TP rank 0 do so.
+/// `None` where only some of the possible releases filter.
+fn prints(versions: VersionRange, tag: &RankTag) -> Option<bool> {
+    let filtered = VersionRange { first: FILTERED_FROM, last: FILTERED_UNTIL };
+    if tag.coordinates.tp.is_none_or(|tp| tp == 0) || versions.intersect(filtered).is_none() {
+        return Some(true);
+    }
+    (versions.surely_from(FILTERED_FROM) && versions.surely_until(FILTERED_UNTIL)).then_some(false)
 }
 
 fn decode_graphs(launch: &Launch) -> Expectation {

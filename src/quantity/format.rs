@@ -27,10 +27,12 @@ fn tolerance(quantity: Quantity) -> Option<i128> {
         .then(|| (quantity.width() / 2).div_euclid(MIB) + i128::from((quantity.width() / 2) % MIB >= MIB / 2))
 }
 
-/// The midpoint in whole MiB, rounded to the nearest, without tolerance: `15,288`.
+/// The midpoint in whole MiB, rounded to the nearest, halves towards zero, without tolerance: `15,288`. An idle card's
+/// `0MiB` is an interval up to 1, and still reads `0`.
 pub fn mib_whole(quantity: Quantity) -> String {
     let twice = quantity.low() + quantity.high();
-    group_digits((twice + MIB).div_euclid(2 * MIB))
+    let nearest = (twice.abs() + MIB - 1).div_euclid(2 * MIB);
+    group_digits(if twice < 0 { -nearest } else { nearest })
 }
 
 /// The midpoint in MiB with its tolerance where the print was coarse: `15,288 ± 5`.
@@ -76,8 +78,9 @@ mod tests {
     }
 
     #[test]
-    fn halves_round_up_and_negatives_keep_their_sign() {
-        assert_eq!(mib_whole(Quantity::exact(MIB / 2)), "1");
+    fn halves_round_towards_zero_and_negatives_keep_their_sign() {
+        assert_eq!(mib_whole(Quantity::whole_mib(0)), "0");
+        assert_eq!(mib_whole(Quantity::exact(MIB / 2 + 1)), "1");
         assert_eq!(mib_whole(Quantity::exact(-MIB)), "-1");
     }
 }

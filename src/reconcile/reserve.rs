@@ -64,9 +64,9 @@ impl Reserve {
         }
         let known = sample.name.as_deref().and_then(|name| known_reserve(name, total));
         if let Some(known) = known {
-            // An old driver counts the same reserve as used: then nothing is left for it.
-            let left = remainder.magnitude().low() < (remainder - known).magnitude().low();
-            return if left { as_used } else { made(known, Basis::Derived, Source::KnownForCard) };
+            // An old driver counts the same reserve as used: then total − used − free leaves nothing.
+            let counted_in = remainder.meets(Quantity::ZERO) && !remainder.meets(known);
+            return if counted_in { as_used } else { made(known, Basis::Derived, Source::KnownForCard) };
         }
         let largest = total.scale(LARGEST_SHARE, 1000).unwrap_or(Quantity::ZERO);
         let plausible = Quantity::between(0, largest.high());

@@ -5,8 +5,9 @@ use super::fold::{fold, middle_text, of_ledger, spread_text};
 use super::names::{counted, rank_names, tolerance};
 use super::page::{Page, Tone};
 use super::sheet::{Align, Sheet, SheetRow};
-use super::{TableOptions, View, balance, text};
+use super::{TableOptions, View, balance};
 use crate::quantity::Quantity;
+use crate::text;
 
 /// So many groups of ranks get a table of their own; the rest a row each.
 const MOST_TABLES: usize = 4;

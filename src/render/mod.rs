@@ -12,7 +12,6 @@ mod page;
 mod quote;
 mod rest;
 mod sheet;
-mod text;
 mod verdict;
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! The parts of the report write words and tones here and never an escape code; the page cleans every word, keeps every
 //! line within the width, and alone decides what a tone looks like.
 
-use super::text;
+use crate::text;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write;
 

@@ -1,9 +1,9 @@
 //! Quoted evidence: a log line, cut around the figure that matters, with carets under it.
 
 use super::page::{Page, Tone};
-use super::text;
 use crate::analysis::{Analysis, Quote};
 use crate::place::Place;
+use crate::text;
 use std::sync::Arc;
 
 /// Columns in front of a quoted line.

@@ -3,7 +3,7 @@
 //! comfy-table lays out the rows; notes span several columns, which it cannot do, so they are set over its columns here.
 
 use super::page::{Page, Tone};
-use super::text;
+use crate::text;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width};
 
 /// Columns to the left of a sheet.

@@ -1,16 +1,13 @@
-//! Analyses for tests, from log lines as SGLang prints them: a few words of its grammar, enough for renderers.
+//! Analyses for tests, from log lines as SGLang prints them.
 
 use crate::analysis::{Analysis, Settings, SourceFacts, SourceKind, SourceReading, analyse};
-use crate::event::{Edge, Event, FailureKind, Field, PoolRole, Role, Value, WorkerHint};
-use crate::launch::{Launch, LaunchBuilder};
+use crate::input::Source;
+use crate::launch::Launch;
 use crate::observe::{Instrument, Observation, ProcessUse};
 use crate::place::Place;
-use crate::quantity::{Decimal, Quantity, Unit};
-use crate::server_args::{Argument, ServerArgs};
-use crate::stage::{Coordinates, RankTag, Stage, Worker};
+use crate::quantity::Quantity;
+use crate::read::read_source;
 use crate::time::Stamp;
-use regex::Regex;
-use std::sync::Arc;
 
 /// SGLang 0.5.12 on one H200, as recorded (bars shortened).
 pub(in crate::render) const ONE_RANK: &str = "\
@@ -79,107 +76,18 @@ pub(in crate::render) fn ranks(number: usize) -> Launch {
     launch(&ranks)
 }
 
-/// Reads a log into launches.
-pub(in crate::render) fn launches(source: &str, log: &str, arguments: Option<ServerArgs>) -> Vec<Launch> {
-    let source: Arc<str> = source.into();
-    let mut builder = LaunchBuilder::new(Arc::clone(&source));
-    let mut stamp = None;
-    let mut arguments = arguments.map(Arc::new);
-    for (index, line) in log.lines().enumerate() {
-        let line_number = index as u64 + 1;
-        let (prefix, text) = match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
-            Some((prefix, text)) => (prefix, text),
-            None => ("", line),
-        };
-        stamp = prefix.get(..19).and_then(Stamp::parse).or(stamp);
-        let column = if prefix.is_empty() { 1 } else { prefix.len() as u64 + 4 };
-        let place = Place::new(&source, line_number, column);
-        let event = event(place, stamp, prefix.get(20..).unwrap_or_default(), text);
-        let mine = if event.role == Role::ServerArgs { arguments.take() } else { None };
-        builder.push(event, mine);
-    }
-    builder.finish()
-}
-
-fn event(place: Place, stamp: Option<Stamp>, tag: &str, text: &str) -> Event {
-    let pattern =
-        Regex::new(r"(#?[A-Za-z_][A-Za-z_ ]*?)(?:=|: )(\d+(?:\.\d+)?|[A-Z][A-Za-z]+)( GB| GiB)?").unwrap();
-    let fields: Vec<Field> = pattern
-        .captures_iter(text)
-        .map(|found| {
-            let value = found.get(2).unwrap();
-            let value_of = match (Decimal::parse(value.as_str()), found.get(3)) {
-                (Some(number), Some(_)) => Value::Memory(Quantity::from_print(&number, Unit::Gib).unwrap()),
-                (Some(number), None) => Value::Number(number),
-                (None, _) => Value::Word(value.as_str().into()),
-            };
-            Field {
-                name: found[1].trim().into(),
-                value: value_of,
-                place: place.further(value.start()),
-                length: found.get(3).unwrap_or(value).end() - value.start(),
-            }
-        })
-        .collect();
-    let label = pattern.find(text).map_or(text, |found| &text[..found.start()]);
-    Event {
-        stamp,
-        stream: "".into(),
-        rank: rank(tag),
-        text: text.into(),
-        template: None,
-        role: role(text),
-        label: label.trim_end_matches(['.', ' ', ',']).into(),
-        fields,
-        place,
-    }
-}
-
-fn rank(tag: &str) -> RankTag {
-    let number = |name: &str| tag.split(' ').find_map(|word| word.strip_prefix(name)?.parse().ok());
-    let coordinates =
-        Coordinates { tp: number("TP"), dp: number("DP"), pp: number("PP"), ..Coordinates::default() };
-    RankTag { coordinates, text: tag.into(), through: None }
-}
-
-fn role(text: &str) -> Role {
-    let order = WorkerHint::ByOrder;
-    let target = WorkerHint::Known(Worker::Target);
-    let table = [
-        ("server_args", Role::ServerArgs),
-        ("Init torch distributed ends", Role::Stage(Stage::DistributedInit, Edge::End, order)),
-        ("Load weight begin", Role::Stage(Stage::Weights, Edge::Begin, order)),
-        ("Load weight end", Role::Stage(Stage::Weights, Edge::End, order)),
-        ("KV Cache is allocated", Role::Pool(PoolRole::Part)),
-        ("Memory pool end", Role::Stage(Stage::KvCache, Edge::End, order)),
-        ("Capture cuda graph begin", Role::Stage(Stage::GraphDecode, Edge::Begin, target)),
-        ("Capture cuda graph end", Role::Stage(Stage::GraphDecode, Edge::End, target)),
-        ("Capture piecewise CUDA graph begin", Role::Stage(Stage::GraphPrefill, Edge::Begin, target)),
-        ("Capture piecewise CUDA graph end", Role::Stage(Stage::GraphPrefill, Edge::End, target)),
-        ("Capturing batches", Role::Progress(Stage::GraphDecode)),
-        ("Capturing num tokens", Role::Progress(Stage::GraphPrefill)),
-        ("max_total_num_tokens", Role::Summary),
-        ("The server is fired up", Role::Ready),
-        ("torch.OutOfMemoryError", Role::Failure(FailureKind::OutOfMemory)),
-        ("The memory capacity is unbalanced", Role::Failure(FailureKind::Unbalanced)),
-    ];
-    let known = table.iter().find(|(words, _)| text.starts_with(words)).map(|(_, role)| *role);
-    known.unwrap_or(Role::Stage(Stage::Other, Edge::Whole, target))
+/// Reads a log into launches. `arguments` takes the place of `ServerArgs(...)` in it.
+pub(in crate::render) fn launches(source: &str, log: &str, arguments: Option<String>) -> Vec<Launch> {
+    let log = log.replace("ServerArgs(...)", &arguments.unwrap_or_default());
+    read_source(&Source::memory(source, log.as_bytes())).unwrap().launches
 }
 
 /// The arguments that headers and findings ask for.
-pub(in crate::render) fn arguments(tp: i128, fraction: f64) -> ServerArgs {
-    let entries = [
-        ("model_path", Argument::Text("/models/llama-8b-geometry".into())),
-        ("mem_fraction_static", Argument::Float(fraction)),
-        ("tp_size", Argument::Integer(tp)),
-        ("pp_size", Argument::Integer(1)),
-        ("device", Argument::Text("cuda".into())),
-        ("disable_cuda_graph", Argument::Bool(false)),
-        ("speculative_algorithm", Argument::None),
-        ("max_total_tokens", Argument::None),
-    ];
-    ServerArgs::new(entries.map(|(key, value)| (key.to_string(), value)).into(), false)
+pub(in crate::render) fn arguments(tp: u32, fraction: f64) -> String {
+    format!(
+        "ServerArgs(model_path='/models/llama-8b-geometry', mem_fraction_static={fraction}, tp_size={tp}, pp_size=1, \
+         device='cuda', disable_cuda_graph=False, speculative_algorithm=None, max_total_tokens=None)"
+    )
 }
 
 /// A sample of an H200.

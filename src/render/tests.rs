@@ -1,9 +1,10 @@
 //! The report as a whole: what a reader sees, at several widths, and what no input may do to it.
 
 use super::testing::{ONE_RANK, UNBALANCED, analysed, arguments, launches, sample};
-use super::{TableOptions, terminal, text};
+use super::{TableOptions, terminal};
 use crate::analysis::{Analysis, SourceFacts, SourceKind, Unrecognised};
 use crate::place::Place;
+use crate::text;
 use crate::version::{Version, VersionRange};
 use proptest::prelude::*;
 use std::sync::Arc;
