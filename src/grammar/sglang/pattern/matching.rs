@@ -275,9 +275,14 @@ impl Matcher {
         self.variants.iter().enumerate().filter_map(move |(index, variant)| variant.find(index, text))
     }
 
-    /// Whether the line goes on in this pattern beyond the end of `text`.
-    pub fn goes_on(&self, text: &str) -> bool {
-        self.variants.iter().any(|variant| matches!(run(&variant.pieces, text), Outcome::Exhausted(_)))
+    /// Whether the line goes on in this pattern beyond the end of `text`: how many bytes of fixed words it has met
+    /// by then, 0 where it does not go on.
+    pub fn goes_on(&self, text: &str) -> usize {
+        let met = |variant: &Variant| match run(&variant.pieces, text) {
+            Outcome::Exhausted(progress) => progress.strength,
+            _ => 0,
+        };
+        self.variants.iter().map(met).max().unwrap_or(0)
     }
 
     /// Whether `text` is exactly this wording, letter case aside.
