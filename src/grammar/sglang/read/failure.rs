@@ -1,7 +1,6 @@
 //! The last lines of exceptions, and out-of-memory sentences wherever they stand.
 
 use super::known::from_catalogue;
-use super::values::known;
 use super::{Reading, shift};
 use crate::event::{FailureKind, Role, Value};
 use crate::grammar::sglang::clause::{RawField, dotted_name};
@@ -12,6 +11,7 @@ use nom::branch::alt;
 use nom::bytes::complete::tag;
 use nom::combinator::eof;
 use nom::sequence::terminated;
+use std::collections::HashSet;
 
 /// The name of a Python exception at the beginning of its last line, and where its text begins.
 pub(super) fn exception(text: &str) -> Option<(&str, usize)> {
@@ -60,7 +60,7 @@ pub(super) fn out_of_memory(text: &str) -> Reading {
         wording: VersionRange::ALL,
         label: text.split_inclusive("memory").next().unwrap_or_default().trim().to_owned(),
         open: cut || (!has_ended(text) && !fields.is_empty()),
-        met: 1 + known(&fields),
+        met: 1 + known_kinds(&fields),
         fields,
     }
 }
@@ -71,12 +71,19 @@ pub(super) fn with_oom_figures(mut reading: Reading, text: &str) -> Reading {
         matches!(reading.role, Role::Failure(FailureKind::CaptureFailed | FailureKind::SchedulerException));
     if caused && oom::is_out_of_memory(text) {
         let figures = oom::figures(text);
-        reading.met += 1 + known(&figures);
+        reading.met += 1 + known_kinds(&figures);
         reading.fields.extend(figures);
     }
     let cut = reading.fields.iter().any(|field| field.value == Value::Cut);
     reading.open |= caused && (cut || !has_ended(text));
     reading
+}
+
+/// How many kinds of figures are known. A second sentence's figures are no gain, or a line that waits would take
+/// them.
+fn known_kinds(figures: &[RawField]) -> usize {
+    let known = figures.iter().filter(|field| field.value != Value::Cut);
+    known.map(|field| field.name.as_str()).collect::<HashSet<_>>().len()
 }
 
 /// Whether the text ends as sentences and tracebacks do. Where it does not, its cause may go on in the next line.
