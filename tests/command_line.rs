@@ -1,6 +1,11 @@
 //! The program as its users call it: files and pipes, formats, exit codes, and what it says when things go wrong.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -35,7 +40,8 @@ fn a_log_and_a_dump_print_the_full_report() {
         .arg("--smi")
         .arg(fixture("tp1-normal-0.5.12/nvidia-smi.txt")));
     assert_eq!((code, errors.as_str()), (0, ""));
-    for words in ["✔ books balance", "✔ proved", "✔ bridge holds", "845,985 tokens", "headroom-generous"] {
+    for words in ["✔ books balance", "✔ proved", "✔ bridge holds", "845,985 tokens", "headroom-generous"]
+    {
         assert!(report.contains(words), "{words} is missing:\n{report}");
     }
     assert!(!report.contains('\u{1b}'), "no colour in a pipe");
@@ -57,7 +63,12 @@ fn a_pipe_of_both_gives_the_same_books() {
         let rank = &report["launches"][0]["ranks"][0];
         let amounts: Vec<Value> =
             rank["postings"].as_array().unwrap().iter().map(|posting| posting["used"].clone()).collect();
-        (rank["opening"].clone(), rank["closing"].clone(), amounts, report["reconciliations"][0]["unexplained"].clone())
+        (
+            rank["opening"].clone(),
+            rank["closing"].clone(),
+            amounts,
+            report["reconciliations"][0]["unexplained"].clone(),
+        )
     };
     assert_eq!(books(&piped), books(&named));
 }
@@ -85,7 +96,8 @@ fn exit_codes_follow_fail_on() {
 
 #[test]
 fn a_bad_file_stops_nothing_and_shows_in_the_exit_code() {
-    let (code, report, errors) = run(vramledger().arg("no-such.log").arg(fixture("tp1-normal-0.5.12/server.log")));
+    let (code, report, errors) =
+        run(vramledger().arg("no-such.log").arg(fixture("tp1-normal-0.5.12/server.log")));
     assert_eq!(code, 2);
     assert!(report.contains("books balance"), "{report}");
     assert!(errors.contains("no-such.log: no such file"), "{errors}");
@@ -99,14 +111,27 @@ fn unusable_input_is_named_for_what_it_is() {
         fs::write(&path, bytes).unwrap();
         path
     };
-    let serving = "[2026-11-29 13:52:07] Decode batch, #running-req: 1, #token: 7, token usage: 0.00, #queue-req: 0\n";
+    let serving =
+        "[2026-11-29 13:52:07] Decode batch, #running-req: 1, #token: 7, token usage: 0.00, #queue-req: 0\n";
     let cases = [
         (write("empty", b""), "is empty"),
         (write("page.html", b"<!DOCTYPE html><html><body>log</body></html>"), "an HTML page"),
-        (write("vllm.log", b"INFO 11-29 13:51:19 [core.py:58] Initializing a V1 LLM engine (v0.9.0) vllm\n"), "a vLLM log"),
+        (
+            write(
+                "vllm.log",
+                b"INFO 11-29 13:51:19 [core.py:58] Initializing a V1 LLM engine (v0.9.0) vllm\n",
+            ),
+            "a vLLM log",
+        ),
         (write("late.log", serving.repeat(50).as_bytes()), "a serving log without its start"),
         (write("server.log.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03rest"), "is compressed (gzip)"),
-        (write("core", &[0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 62, 0, 1, 0, 0, 0]), "binary"),
+        (
+            write(
+                "core",
+                &[0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 62, 0, 1, 0, 0, 0],
+            ),
+            "binary",
+        ),
         (folder.path().to_path_buf(), "is a directory"),
     ];
     for (path, words) in cases {
@@ -141,7 +166,8 @@ fn the_report_goes_to_a_file_without_colour() {
     assert_eq!((code, report.as_str()), (0, ""));
     let written = fs::read_to_string(&path).unwrap();
     assert!(written.contains("books balance") && !written.contains('\u{1b}'));
-    let (code, _, errors) = run(vramledger().arg("-o").arg(folder.path()).arg(fixture("tp1-normal-0.5.12/server.log")));
+    let (code, _, errors) =
+        run(vramledger().arg("-o").arg(folder.path()).arg(fixture("tp1-normal-0.5.12/server.log")));
     assert_eq!(code, 2);
     assert!(errors.contains("can't write to"), "{errors}");
 }
@@ -151,7 +177,11 @@ fn colour_is_forced_or_left_out() {
     let log = || fixture("tp1-normal-0.5.12/server.log");
     assert!(run(vramledger().args(["--color", "always"]).arg(log())).1.contains("\u{1b}["));
     assert!(run(vramledger().env("CLICOLOR_FORCE", "1").arg(log())).1.contains("\u{1b}["));
-    assert!(!run(vramledger().env("CLICOLOR_FORCE", "1").args(["--color", "never"]).arg(log())).1.contains("\u{1b}["));
+    assert!(
+        !run(vramledger().env("CLICOLOR_FORCE", "1").args(["--color", "never"]).arg(log()))
+            .1
+            .contains("\u{1b}[")
+    );
 }
 
 #[test]

@@ -3,7 +3,12 @@
 //! Each ```` ```console ```` block holds commands behind `$ ` and, below them, the beginning of what they print; a line
 //! `...` stands for any number of lines. `cargo run … --` is replaced by the binary under test; `cargo test` is this.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 use assert_cmd::cargo::cargo_bin;
 use std::process::Command;
