@@ -70,3 +70,13 @@ fn the_readme_tells_the_truth() {
     }
     assert!(ran >= 3, "the README should show commands; {ran} were found");
 }
+
+#[test]
+fn every_finding_is_in_the_readme() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    for rule in vramledger::rules::RULES.iter() {
+        let row =
+            format!("| {} | `{}` | {} | {} |", rule.code, rule.name, rule.severity.name(), rule.summary);
+        assert!(readme.contains(&row), "the README's table wants this row:\n{row}");
+    }
+}
