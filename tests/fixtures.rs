@@ -60,7 +60,8 @@ fn golden_tables_are_unchanged() {
         if printed != expected {
             let difference = TextDiff::from_lines(&expected, &printed);
             let shown = difference.unified_diff().header("expected.txt", "printed").to_string();
-            problems.push(format!("{}: the table changed (UPDATE_FIXTURES=1 accepts it)\n{shown}", case.name));
+            problems
+                .push(format!("{}: the table changed (UPDATE_FIXTURES=1 accepts it)\n{shown}", case.name));
         }
     }
     assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
@@ -88,7 +89,8 @@ fn check(case: &Case, validator: &jsonschema::Validator) -> Vec<String> {
     let run = case.run("json");
     let mut problems = Vec::new();
     if run.exit != Some(case.file.exit) {
-        problems.push(format!("exit is {:?}, not {}; standard error: {}", run.exit, case.file.exit, run.stderr));
+        problems
+            .push(format!("exit is {:?}, not {}; standard error: {}", run.exit, case.file.exit, run.stderr));
     }
     for words in &case.file.checks.stderr {
         if !run.stderr.contains(words) {
@@ -127,11 +129,16 @@ fn facts(report: &Value, checks: &Checks) -> Vec<String> {
     same("launches", checks.launches.map(Value::from), launches.len().into());
     same("outcomes", checks.outcomes.clone().map(Value::from), texts(launches, "outcome").into());
     let failed: Vec<Value> = launches.iter().map(|launch| launch["failed_stage"].clone()).collect();
-    same("failed_stages", checks.failed_stages.as_ref().map(|stages| serde_json::json!(stages)), failed.into());
+    same(
+        "failed_stages",
+        checks.failed_stages.as_ref().map(|stages| serde_json::json!(stages)),
+        failed.into(),
+    );
     let versions: Vec<String> = launches.iter().map(version).collect();
     same("versions", checks.versions.clone().map(Value::from), versions.into());
     same("ranks", checks.ranks.map(Value::from), ranks.len().into());
-    let tags: Vec<Value> = launches.iter().map(|launch| texts(array(&launch["ranks"]), "tag").into()).collect();
+    let tags: Vec<Value> =
+        launches.iter().map(|launch| texts(array(&launch["ranks"]), "tag").into()).collect();
     same("tags", checks.tags.as_ref().map(|tags| serde_json::json!(tags)), tags.into());
     let devices: Vec<Value> = ranks.iter().map(|rank| rank["device"].clone()).collect();
     same("devices", checks.devices.as_ref().map(|devices| serde_json::json!(devices)), devices.into());

@@ -64,7 +64,7 @@ impl LaunchBuilder {
         }
         let event = Arc::new(event);
         let (stream, line) = (Arc::clone(&event.stream), event.place.line);
-        // Repeats are looked for across streams: stdout and stderr may carry different envelopes.
+        // Repeats are looked for across streams: one of the copies may carry no envelope.
         let kind = match (self.repeats.original_of(&event), arguments) {
             (Some(original), _) => ItemKind::Repeat { place: event.place.clone(), original },
             (None, Some(arguments)) => ItemKind::Arguments(event, arguments),

@@ -5,7 +5,7 @@
 use super::assign::{Progress, draft_possible, node_owns};
 use super::builder::{Item, ItemKind};
 use super::{Launch, Outcome, Rank, RankEvent};
-use crate::event::{Event, FailureKind, Role};
+use crate::event::{Event, FailureKind, Role, Value};
 use crate::place::Place;
 use crate::server_args::{self, ServerArgs};
 use crate::stage::{Coordinates, RankTag, Stage};
@@ -101,6 +101,7 @@ impl Sorter {
         }
         let index = match best {
             Some((index, _)) => index,
+            None if !can_begin(event) => return,
             None => {
                 self.begin(event);
                 self.launches.len().saturating_sub(1)
@@ -249,6 +250,13 @@ impl OpenLaunch {
         super::outcome::settle(&mut self.launch);
         self.launch
     }
+}
+
+/// Whether a line that fits no launch begins one. Prose may quote the words of a stage (`Load weight end took long`): what
+/// is neither worded like a release's line nor holds a figure founds nothing.
+fn can_begin(event: &Event) -> bool {
+    event.template.is_some()
+        || event.fields.iter().any(|field| matches!(field.value, Value::Memory(_) | Value::Cut))
 }
 
 /// The ranks that a tag names: one, or each of a merged range.

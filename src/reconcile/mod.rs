@@ -172,6 +172,10 @@ pub fn reconcile(
         Verdict::CannotTell(
             "the launch failed: its processes may have been gone when the sample was taken".into(),
         )
+    } else if unexplained.low() > 0 && ledger.captured_unlogged() {
+        Verdict::CannotTell(
+            "the log prints no free memory after graph capture: what it took is in use and in no line".into(),
+        )
     } else {
         Verdict::Fails
     };

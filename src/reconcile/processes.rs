@@ -14,18 +14,22 @@ pub struct Owner {
 }
 
 /// Sorts a sample's processes into the rank's own and others. The rank's own is the one whose name carries its tag, else
-/// the largest SGLang or Python process that is not larger than what the log says is in use.
+/// the largest SGLang or Python process that is not larger than what the log says is in use. One that is larger grew
+/// after the last line (serving, captures that old releases don't log): it is the rank's where no other can be.
 pub fn owners(sample: &Observation, tag: &RankTag, used_by_log: Quantity) -> Vec<Owner> {
     let fits = |process: &&ProcessUse| {
         process.used.is_none_or(|used| used.low() <= used_by_log.high() + super::UNEXPLAINED_LIMIT)
     };
-    let size = |process: &ProcessUse| process.used.map_or(0, Quantity::midpoint);
-    let candidates = || sample.processes.iter().filter(|process| is_server(&process.name)).filter(fits);
-    let named = candidates().find(|process| carries_tag(&process.name, tag));
-    let schedulers = || candidates().filter(|process| process.name.contains("sglang"));
-    let own = named
-        .or_else(|| schedulers().max_by_key(|process| size(process)))
-        .or_else(|| candidates().max_by_key(|process| size(process)));
+    let size = |process: &&ProcessUse| process.used.map_or(0, Quantity::midpoint);
+    let servers = || sample.processes.iter().filter(|process| is_server(&process.name));
+    let schedulers = || servers().filter(|process| process.name.contains("sglang"));
+    let own = servers()
+        .filter(fits)
+        .find(|process| carries_tag(&process.name, tag))
+        .or_else(|| schedulers().filter(fits).max_by_key(size))
+        .or_else(|| sole(schedulers()))
+        .or_else(|| servers().filter(fits).max_by_key(size))
+        .or_else(|| sole(servers()));
     sample
         .processes
         .iter()
@@ -34,6 +38,12 @@ pub fn owners(sample: &Observation, tag: &RankTag, used_by_log: Quantity) -> Vec
             own: own.is_some_and(|own| std::ptr::eq(own, process)),
         })
         .collect()
+}
+
+/// The only one, if there is exactly one.
+fn sole<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
+    let first = all.next()?;
+    all.next().is_none().then_some(first)
 }
 
 /// Whether a process of this name can be an SGLang rank: renamed by setproctitle, a Ray actor, or plain Python.

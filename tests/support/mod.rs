@@ -1,5 +1,7 @@
 //! The cases under `fixtures/`: how they are found and run. Shared by the harness and the truth check.
 
+#![allow(dead_code, reason = "each test program uses its part")]
+
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -90,8 +92,10 @@ pub fn cases() -> Vec<Case> {
         .map(|folder| {
             let name = folder.file_name().expect("a folder has a name").to_string_lossy().into_owned();
             let path = folder.join("case.json");
-            let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}/case.json: {error}"));
-            let file = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}/case.json: {error}"));
+            let text =
+                std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}/case.json: {error}"));
+            let file =
+                serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}/case.json: {error}"));
             Case { name, folder, file }
         })
         .collect()
@@ -119,7 +123,9 @@ impl Case {
             .args(&self.file.arguments)
             .args(["--format", format]);
         if let Some(stdin) = &self.file.stdin {
-            command.pipe_stdin(self.folder.join(stdin)).unwrap_or_else(|error| panic!("{}: {stdin}: {error}", self.name));
+            command
+                .pipe_stdin(self.folder.join(stdin))
+                .unwrap_or_else(|error| panic!("{}: {stdin}: {error}", self.name));
         }
         let output = command.output().expect("the binary runs");
         Run {

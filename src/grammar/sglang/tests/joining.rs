@@ -83,6 +83,19 @@ fn what_never_goes_on_is_handed_on_cut_and_complete_lines_are_not_swallowed() {
 }
 
 #[test]
+fn a_wrapped_bar_does_not_take_the_rest_of_the_line_behind_it() {
+    let events = assemble(&[
+        "Capturing batches (bs=1 avail_mem=14.39 GB): 100%|██████████| 4/4 [00:04<00:00, ",
+        " 1.00it/s]",
+        "[2026-03-02 09:00:15] Capture cuda graph end. Time elapsed: 6.02 s. mem usage=0.",
+        "18 GB. avail mem=14.34 GB.",
+    ]);
+    let levels: Vec<_> =
+        events.iter().map(|event| event.memory("avail_mem").or(event.memory("avail mem"))).collect();
+    assert_eq!(levels, [Some(gib("14.39")), Some(gib("14.34"))]);
+}
+
+#[test]
 fn wrapped_server_arguments_are_joined() {
     let events = assemble(&[
         "[2026-11-29 13:52:19] server_args=ServerArgs(model_path='/a b', tp_si",
