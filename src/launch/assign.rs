@@ -31,6 +31,8 @@ pub(super) struct Progress {
     loads_begun: u32,
     loads_ended: u32,
     pools_ended: u32,
+    /// Pool lines since the last pool ended.
+    pool_lines: u32,
     summarised: bool,
     failed: bool,
     capturing: bool,
@@ -78,7 +80,10 @@ impl Progress {
                         self.loads_begun = self.loads_begun.max(self.loads_ended + 1);
                         self.loads_ended += 1;
                     }
-                    (Stage::KvCache | Stage::MemoryPool, _) => self.pools_ended += 1,
+                    (Stage::KvCache | Stage::MemoryPool, _) => {
+                        self.pools_ended += 1;
+                        self.pool_lines = 0;
+                    }
                     _ => {}
                 }
                 if stage.is_capture() {
@@ -86,6 +91,7 @@ impl Progress {
                 }
                 self.level = event.memory("avail mem").or(self.level);
             }
+            Role::Pool(_) => self.pool_lines += 1,
             Role::Summary => self.summarised = true,
             Role::Failure(_) => self.failed = true,
             _ => {}
@@ -98,6 +104,11 @@ impl Progress {
         self.failed = false;
     }
 
+    /// Whether the rank printed its summary.
+    pub(super) fn is_summarised(&self) -> bool {
+        self.summarised
+    }
+
     /// Whether a capture of this rank is under way, so that bars without a prefix can be its own.
     pub(super) fn is_capturing(&self) -> bool {
         self.capturing
@@ -105,7 +116,11 @@ impl Progress {
 
     /// How far the free memory would jump if this line came next. `None` where either figure is missing.
     pub(super) fn jump(&self, event: &Event) -> Option<i128> {
-        let next = event.memory("avail mem")?;
+        if matches!(event.role, Role::Pool(_)) {
+            // Pools have no level; the rank whose pool was not yet printed is nearer.
+            return Some(i128::from(self.pool_lines));
+        }
+        let next = event.memory("avail mem").or(event.memory("available_gpu_mem"))?;
         Some((self.level?.midpoint() - next.midpoint()).abs())
     }
 

@@ -81,5 +81,7 @@ fn other_prefix(one: &Event, other: &Event) -> bool {
         || one.rank != other.rank
         || one.stream != other.stream
         || one.place.column != other.place.column;
-    tags_agree && forms_differ && has_figures(one)
+    // Target and draft print lines without figures alike, but never in two forms.
+    let sure = has_figures(one) || one.stamp.is_some() != other.stamp.is_some();
+    tags_agree && forms_differ && sure
 }

@@ -20,6 +20,10 @@ pub fn owners(sample: &Observation, tag: &RankTag, used_by_log: Quantity) -> Vec
     let fits = |process: &&ProcessUse| {
         process.used.is_none_or(|used| used.low() <= used_by_log.high() + super::UNEXPLAINED_LIMIT)
     };
+    let holds_most = |process: &&ProcessUse| {
+        let most = used_by_log.scale(1, 2).map_or(0, Quantity::midpoint);
+        process.used.is_some_and(|used| used.surely_above(most))
+    };
     let size = |process: &&ProcessUse| process.used.map_or(0, Quantity::midpoint);
     let servers = || sample.processes.iter().filter(|process| is_server(&process.name));
     let schedulers = || servers().filter(|process| process.name.contains("sglang"));
@@ -29,7 +33,9 @@ pub fn owners(sample: &Observation, tag: &RankTag, used_by_log: Quantity) -> Vec
         .or_else(|| schedulers().filter(fits).max_by_key(size))
         .or_else(|| sole(schedulers()))
         .or_else(|| servers().filter(fits).max_by_key(size))
-        .or_else(|| sole(servers()));
+        .or_else(|| sole(servers()))
+        // gpustat and others name users, not programs: the only process, if it holds most of what is in use.
+        .or_else(|| sole(sample.processes.iter()).filter(fits).filter(holds_most));
     sample
         .processes
         .iter()
