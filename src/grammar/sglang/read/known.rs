@@ -20,8 +20,11 @@ pub(super) fn from_catalogue(text: &str) -> (Option<Reading>, bool) {
     let mut fits: Vec<(&'static Row, Found)> = Vec::new();
     let mut begins = false;
     for row in compiled() {
+        let known = fits.len();
         fits.extend(row.matcher.fits(text).map(|found| (row, found)));
-        begins |= row.matcher.goes_on(text);
+        // By words of its own: a row that begins with a hole (`{name} watchdog timeout`) goes on behind any text.
+        let by_words = fits.iter().skip(known).any(|(_, found)| found.strength >= POSSIBLE_BEGINNING);
+        begins |= by_words && row.matcher.goes_on(text);
     }
     let best = fits.iter().map(|(_, found)| found.fit).max();
     fits.retain(|(_, found)| Some(found.fit) == best);
@@ -31,7 +34,6 @@ pub(super) fn from_catalogue(text: &str) -> (Option<Reading>, bool) {
         Some(Fit::Beginning) => by_fields(text).or_else(|| beginning(text, &fits)),
         None => by_fields(text),
     };
-    let begins = begins && fits.iter().any(|(_, found)| found.strength >= POSSIBLE_BEGINNING);
     let reading = reading.map(|mut reading| {
         reading.open |= begins;
         reading

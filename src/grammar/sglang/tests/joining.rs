@@ -120,3 +120,11 @@ fn a_wrapped_allocator_sentence_gains_its_figures() {
     assert_eq!(events[0].memory("total"), Some(gib("139.80")));
     assert_eq!(events[0].memory("in use"), Some(gib("139.78")));
 }
+
+#[test]
+fn the_ready_line_does_not_wait() {
+    let mut assembler = super::Assembler::new();
+    let events =
+        assembler.push(&super::line("[2026-03-02 09:00:17] The server is fired up and ready to roll!"));
+    assert_eq!(events.len(), 1, "what is served next must come behind it");
+}
