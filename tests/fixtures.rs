@@ -97,6 +97,11 @@ fn check(case: &Case, validator: &jsonschema::Validator) -> Vec<String> {
             problems.push(format!("standard error lacks {words:?}: {}", run.stderr));
         }
     }
+    for words in &case.file.checks.absent {
+        if run.stdout.contains(words) {
+            problems.push(format!("the report holds {words:?}"));
+        }
+    }
     if run.stdout.is_empty() {
         return problems;
     }

@@ -73,6 +73,9 @@ pub struct Checks {
     pub no_findings: Vec<String>,
     /// What each source is: `log`, `smi`, `mixed`, `unknown`.
     pub kinds: Option<Vec<String>>,
+    /// Words that the report must not hold: secrets of the log.
+    #[serde(default)]
+    pub absent: Vec<String>,
     /// Words that standard error must hold.
     #[serde(default)]
     pub stderr: Vec<String>,
