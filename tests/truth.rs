@@ -80,7 +80,7 @@ fn recordings_hold_against_the_truth() {
 #[test]
 fn made_up_cases_hold_against_their_true_values() {
     let counted = check_all(|case| !is_recording(case));
-    assert_eq!(counted, Counted { ranks: 66, levels: 622, postings: 233, claims: 168, closings: 0 });
+    assert_eq!(counted, Counted { ranks: 68, levels: 644, postings: 241, claims: 174, closings: 0 });
 }
 
 /// Recordings of real servers, as their READMEs say; the other cases are made up.

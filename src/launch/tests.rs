@@ -80,19 +80,24 @@ fn servers_that_start_side_by_side_in_one_stream_are_told_apart_by_their_levels(
         "[2026-03-02 09:00:02] Load weight begin. avail mem=43.00 GB",
         "[2026-03-02 09:00:03] Load weight end. elapsed=1.00 s, type=A, avail mem=64.00 GB, mem usage=15.00 GB.",
         "[2026-03-02 09:00:03] Load weight end. elapsed=1.00 s, type=B, avail mem=36.00 GB, mem usage=7.00 GB.",
-        "[2026-03-02 09:00:04] KV Cache is allocated. #tokens: 100, K size: 5.00 GB, V size: 5.00 GB",
-        "[2026-03-02 09:00:04] KV Cache is allocated. #tokens: 200, K size: 2.00 GB, V size: 2.00 GB",
-        "[2026-03-02 09:00:04] Memory pool end. avail mem=54.00 GB",
-        "[2026-03-02 09:00:04] Memory pool end. avail mem=32.00 GB",
+        "[2026-03-02 09:00:04] KV Cache is allocated. #tokens: 100, K size: 25.00 GB, V size: 25.00 GB",
+        "[2026-03-02 09:00:04] KV Cache is allocated. #tokens: 200, K size: 16.00 GB, V size: 16.00 GB",
+        "[2026-03-02 09:00:04] Memory pool end. avail mem=13.90 GB",
+        "[2026-03-02 09:00:04] Memory pool end. avail mem=3.90 GB",
         READY,
         READY,
     ]);
     assert_eq!(outcomes(&launches), [Outcome::Ready, Outcome::Ready]);
     for launch in &launches {
-        let stages = launch.ranks[0].events.iter().filter(|event| event.event.memory("avail mem").is_some());
-        assert_eq!(stages.count(), 3, "{launch:#?}");
-        assert_eq!(launch.model_classes().len(), 1);
-        assert_eq!(launch.ranks[0].events.len(), 6);
+        let events = &launch.ranks[0].events;
+        assert_eq!(events.len(), 6);
+        let levels: Vec<f64> = events
+            .iter()
+            .filter_map(|event| event.event.memory("avail mem"))
+            .map(|level| (level.mib() / 1024.0 * 10.0).round() / 10.0)
+            .collect();
+        let expected = if launch.model_classes() == ["A"] { [79.0, 64.0, 13.9] } else { [43.0, 36.0, 3.9] };
+        assert_eq!(levels, expected);
     }
 }
 

@@ -70,7 +70,43 @@ fn carries_tag(name: &str, tag: &RankTag) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::Instrument;
+    use crate::place::Place;
     use crate::stage::Coordinates;
+
+    /// A sample whose processes have these names and MiB.
+    fn sample(processes: &[(&str, i128)]) -> Observation {
+        let processes = processes.iter().map(|(name, mib)| ProcessUse {
+            pid: None,
+            name: (*name).to_string(),
+            kind: None,
+            used: Some(Quantity::exact_mib(*mib)),
+        });
+        let place = Place { source: "smi".into(), line: 1, column: 1 };
+        Observation { processes: processes.collect(), ..Observation::unknown(place, Instrument::NvidiaSmi) }
+    }
+
+    /// The name of the process that is taken for the rank's own, where the log says that 60,000 MiB are in use.
+    fn own(processes: &[(&str, i128)]) -> Option<String> {
+        let owners = owners(&sample(processes), &RankTag::default(), Quantity::exact_mib(60_000));
+        owners.into_iter().find(|owner| owner.own).map(|owner| owner.process.name)
+    }
+
+    #[test]
+    fn a_server_that_grew_after_its_last_line_is_still_its_own() {
+        assert_eq!(own(&[("sglang::scheduler", 64_000)]).as_deref(), Some("sglang::scheduler"));
+        assert_eq!(own(&[("python3", 61_000)]).as_deref(), Some("python3"));
+        assert_eq!(
+            own(&[("python3", 20_000), ("sglang::scheduler", 64_000)]).as_deref(),
+            Some("sglang::scheduler")
+        );
+    }
+
+    #[test]
+    fn where_users_are_named_the_only_process_is_own_if_it_holds_most() {
+        assert_eq!(own(&[("root", 59_000)]).as_deref(), Some("root"));
+        assert_eq!(own(&[("Xorg", 40)]), None);
+    }
 
     #[test]
     fn a_tag_in_a_process_name_is_matched_whole() {
