@@ -9,7 +9,7 @@ mod processes;
 mod reserve;
 
 pub use device::{DeviceBasis, DeviceChoice, Tie, choose_devices};
-pub use processes::{Owner, owners};
+pub use processes::{Owner, owners, with_processes};
 pub use reserve::{Reserve, known_reserve};
 
 use crate::launch::{Launch, Outcome, Rank};

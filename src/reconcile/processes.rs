@@ -13,6 +13,35 @@ pub struct Owner {
     pub own: bool,
 }
 
+/// The sample with the processes that other forms of the dump list for its device: `--query-gpu` knows none, the box cuts
+/// six-digit figures, and `--query-compute-apps` and pmon have no totals.
+pub fn with_processes(sample: &Observation, all: &[Observation]) -> Observation {
+    let mut whole = sample.clone();
+    for other in all.iter().filter(|other| other.place != sample.place && complements(sample, other)) {
+        if whole.processes.is_empty() && !whole.processes_listed {
+            whole.processes = other.processes.clone();
+            continue;
+        }
+        for process in &mut whole.processes {
+            let same = other.processes.iter().find(|known| known.pid.is_some() && known.pid == process.pid);
+            let Some(used) = same.and_then(|known| known.used) else { continue };
+            process.used = Some(process.used.and_then(|printed| printed.intersect(used)).unwrap_or(used));
+        }
+    }
+    whole
+}
+
+/// Whether another sample is a process list of the same device without figures of the device's own.
+fn complements(sample: &Observation, other: &Observation) -> bool {
+    let same_uuid = sample.uuid.as_ref().zip(other.uuid.as_ref()).map(|(one, other)| one == other);
+    let same_index = sample.device.zip(other.device).map(|(one, other)| one == other);
+    other.total.is_none()
+        && other.used.is_none()
+        && !other.processes.is_empty()
+        && same_uuid.or(same_index) == Some(true)
+        && sample.mig == other.mig
+}
+
 /// Sorts a sample's processes into the rank's own and others. The rank's own is the one whose name carries its tag, else
 /// the largest SGLang or Python process that is not larger than what the log says is in use. One that is larger grew
 /// after the last line (serving, captures that old releases don't log): it is the rank's where no other can be.
@@ -100,6 +129,28 @@ mod tests {
             own(&[("python3", 20_000), ("sglang::scheduler", 64_000)]).as_deref(),
             Some("sglang::scheduler")
         );
+    }
+
+    #[test]
+    fn a_process_list_of_its_own_file_is_joined_by_uuid_or_index() {
+        let device = Observation {
+            uuid: Some("GPU-1".into()),
+            device: Some(1),
+            total: Some(Quantity::exact_mib(100)),
+            used: Some(Quantity::exact_mib(90)),
+            ..sample(&[])
+        };
+        let list = |uuid: Option<&str>, index| Observation {
+            place: Place { source: "apps.csv".into(), line: 2, column: 1 },
+            uuid: uuid.map(str::to_string),
+            device: index,
+            ..sample(&[("python3", 80)])
+        };
+        let joined = |other| with_processes(&device, &[other]).processes.len();
+        assert_eq!(joined(list(Some("GPU-1"), None)), 1);
+        assert_eq!(joined(list(None, Some(1))), 1);
+        assert_eq!(joined(list(Some("GPU-2"), None)), 0);
+        assert_eq!(joined(list(None, None)), 0);
     }
 
     #[test]
