@@ -2,7 +2,7 @@
 //!
 //! The log says how much of a device was free when start-up was done; an instrument says how much of the same device is
 //! used. Between the two stand the card's total, what the driver keeps for itself, and what moved since. Everything here
-//! is arithmetic on one rank and one sample; choosing which sample belongs to which rank is [`device`]'s part.
+//! is arithmetic on one rank and one sample; choosing which sample belongs to which rank is `device`'s part.
 
 mod device;
 mod processes;
