@@ -4,8 +4,11 @@
 //! fields may be added, never renamed, retyped or dropped. They are separate from the analysis, so that the analysis can
 //! change without breaking anybody. All memory is in MiB; absent knowledge is `null`, never 0.
 
+mod budget;
 mod build;
+mod build_budget;
 
+pub use budget::*;
 pub use build::report;
 
 use schemars::JsonSchema;
@@ -121,7 +124,7 @@ pub struct LaunchReport {
     /// Its ranks.
     pub ranks: Vec<RankReport>,
     /// SGLang's budget arithmetic redone.
-    pub budget: Option<serde_json::Map<String, serde_json::Value>>,
+    pub budget: Option<BudgetReport>,
     /// Findings, worst first.
     pub findings: Vec<FindingReport>,
 }

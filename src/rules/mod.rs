@@ -21,6 +21,7 @@ mod unlogged_gap;
 mod unrecognised_lines;
 
 use crate::analysis::Unrecognised;
+use crate::budget::audit::Audit;
 use crate::finding::{Finding, Severity};
 use crate::launch::{Launch, Rank};
 use crate::ledger::Ledger;
@@ -35,6 +36,8 @@ pub struct Context<'a> {
     pub launch: &'a Launch,
     /// One ledger a rank.
     pub ledgers: &'a [Ledger],
+    /// The budget, where there are figures for one.
+    pub audit: Option<&'a Audit>,
     /// One device choice a rank.
     pub devices: &'a [DeviceChoice],
     /// All observations.
