@@ -3,6 +3,7 @@
 //! Renderers and the JSON report read an [`Analysis`] and compute nothing themselves.
 
 use crate::budget::audit::{Audit, AuditInputs, ModelFacts, audit};
+use crate::budget::plan::{Facts, PlanError};
 use crate::event::{Event, Field};
 use crate::finding::{Finding, Severity};
 use crate::grammar::nvidia_smi::DumpNote;
@@ -93,6 +94,8 @@ pub struct LaunchAnalysis {
     pub devices: Vec<DeviceChoice>,
     /// SGLang's budget arithmetic redone.
     pub audit: Option<Audit>,
+    /// What a what-if starts from, one entry a world of the audit.
+    pub facts: Vec<Result<Facts, PlanError>>,
     /// Findings, worst first.
     pub findings: Vec<Finding>,
 }
@@ -168,15 +171,21 @@ pub fn analyse(readings: Vec<SourceReading>, settings: &Settings) -> Analysis {
                 (observation, sample),
             ));
         }
-        let audit = audit(&AuditInputs {
+        let inputs = AuditInputs {
             launch: &launch,
             ledgers: &ledgers,
             card_mib: settings.card_mib.or_else(|| smallest_card(&analysis.observations)),
             model: settings.model.as_ref(),
-        });
+        };
+        let audit = audit(&inputs);
+        let facts: Vec<Result<Facts, PlanError>> = audit
+            .iter()
+            .flat_map(|audit| audit.worlds.iter().map(|world| Facts::of(&inputs, audit, world)))
+            .collect();
         let context = Context {
             launch: &launch,
             audit: audit.as_ref(),
+            facts: &facts,
             ledgers: &ledgers,
             devices: &devices,
             observations: &analysis.observations,
@@ -185,7 +194,7 @@ pub fn analyse(readings: Vec<SourceReading>, settings: &Settings) -> Analysis {
             thresholds: &settings.thresholds,
         };
         let findings = rules::check(&context);
-        analysis.launches.push(LaunchAnalysis { launch, ledgers, devices, audit, findings });
+        analysis.launches.push(LaunchAnalysis { launch, ledgers, devices, audit, facts, findings });
     }
     analysis
 }

@@ -11,6 +11,7 @@ pub mod cell;
 pub mod checks;
 pub mod defaults;
 pub mod model;
+pub mod plan;
 pub mod post_capture;
 pub mod python;
 pub mod requests;

@@ -18,7 +18,9 @@ mod tests;
 
 pub use baseline::{ALLOWANCE, Baseline, BaselineBasis};
 pub use cell::Cell;
+pub(super) use expected::parallel;
 pub use expected::{Expected, ModelFacts};
+pub(super) use fraction::settings;
 pub use fraction::{DefaultAudit, FractionFact};
 pub use limit::RankLimit;
 pub use requests::Requests;

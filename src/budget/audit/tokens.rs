@@ -127,6 +127,11 @@ impl Tokens {
         }
     }
 
+    /// Whether nothing but whole pages changed the count after the division.
+    pub fn steps_are_pages_only(&self) -> bool {
+        self.steps.iter().all(|step| step.label == crate::budget::capacity::PAGES)
+    }
+
     /// Pre by the printed count. Nothing but the division and whole pages may have shaped it.
     fn implied(&self, budget: &Budget, versions: &[Version], world: &World) -> Option<Quantity> {
         let printed = self.printed?;

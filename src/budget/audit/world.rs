@@ -67,6 +67,8 @@ pub struct World {
     pub rest: Option<Quantity>,
     /// Bytes of KV per token on the rank where they are most.
     pub cell: Option<Cell>,
+    /// Bytes of KV per token in a draft's pool that the budget does not know of (up to 0.5.12): it comes out of the slack.
+    pub uncharged_cell: Option<Cell>,
     /// KV memory as printed, on that rank; the draft's where it is charged.
     pub kv: Option<Quantity>,
     /// The tokens.
@@ -114,6 +116,7 @@ fn world(
         draft_weights: weights(inputs, available.as_ref(), Worker::Draft).filter(|_| draft_is_charged(versions)),
         reservations: reservations(inputs, &ranks),
         cell: widest.map(|(_, cell)| cell),
+        uncharged_cell: widest.and_then(|(rank, _)| uncharged_cell(inputs, ledger_of(inputs, rank)?, versions)),
         kv: widest.and_then(|(rank, _)| charged_kv(ledger_of(inputs, rank)?, versions)),
         baseline,
         available,
@@ -233,6 +236,11 @@ fn charged_cell(inputs: &AuditInputs<'_>, ledger: &Ledger, versions: &[Version])
     let target = cell::of_pool(ledger.stage(Stage::KvCache, Worker::Target)?, page)?;
     let draft = draft_pool(ledger, versions).and_then(|pool| cell::of_pool(pool, page));
     Some(draft.map_or(target, |draft| target.plus(draft)))
+}
+
+fn uncharged_cell(inputs: &AuditInputs<'_>, ledger: &Ledger, versions: &[Version]) -> Option<Cell> {
+    let pool = ledger.stage(Stage::KvCache, Worker::Draft).filter(|_| !draft_is_charged(versions))?;
+    cell::of_pool(pool, page_size(inputs.launch))
 }
 
 fn charged_kv(ledger: &Ledger, versions: &[Version]) -> Option<Quantity> {
