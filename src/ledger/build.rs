@@ -1,17 +1,12 @@
 //! From a rank's lines to its postings.
 
+use super::fields::{claim_of, elapsed_of, figure_place, level_field, level_of, parts_of, shown};
 use super::{Balance, Ledger, Part, Posting, PostingKind, PostingState, ProgressPoint};
-use crate::event::{Edge, Event, Field, PoolRole, Role, Value};
+use crate::event::{Edge, Event, PoolRole, Role};
 use crate::launch::{Rank, RankEvent};
 use crate::place::Place;
 use crate::quantity::Quantity;
 use crate::stage::{Stage, Worker};
-
-/// Field names that carry a free level, in the order they are looked for.
-const LEVEL_NAMES: [&str; 5] =
-    ["avail mem", "available_gpu_mem", "available_cpu_mem", "avail_mem", "available mem"];
-/// Field names that carry a claimed usage.
-const CLAIM_NAMES: [&str; 3] = ["mem usage", "mem", "memory usage"];
 
 /// Builds the ledger of one rank.
 pub fn build(rank: &Rank) -> Ledger {
@@ -308,64 +303,4 @@ fn settle(posting: &mut Posting) {
         (Some(difference), Some(claimed)) => Some(difference.intersect(claimed).unwrap_or(difference)),
         (difference, claimed) => difference.or(claimed),
     };
-}
-
-fn level_field(event: &Event) -> Option<&Field> {
-    LEVEL_NAMES.iter().find_map(|name| event.field(name))
-}
-
-fn level_of(event: &Event) -> Option<(Quantity, Place)> {
-    let field = level_field(event)?;
-    Some((field.memory()?, field.place.clone()))
-}
-
-fn claim_of(event: &Event) -> Option<Quantity> {
-    CLAIM_NAMES.iter().find_map(|name| event.memory(name))
-}
-
-fn elapsed_of(event: &Event) -> Option<f64> {
-    ["elapsed", "Time elapsed"].iter().find_map(|name| event.number(name)).map(|seconds| seconds.to_f64())
-}
-
-/// Where the line's first memory figure stands, or the line itself.
-fn figure_place(event: &Event) -> Place {
-    event
-        .fields
-        .iter()
-        .find(|field| field.memory().is_some())
-        .map_or_else(|| event.place.clone(), |field| field.place.clone())
-}
-
-/// The pools that a line sizes: each field of memory that is neither level nor claim.
-fn parts_of(event: &Event) -> Vec<Part> {
-    let tokens = ["#tokens", "tokens", "Logical #tokens"]
-        .iter()
-        .find_map(|name| event.count(name))
-        .and_then(|count| u64::try_from(count).ok());
-    let pool = pool_label(&event.label);
-    let sizes = event.fields.iter().filter(|field| {
-        !LEVEL_NAMES.contains(&field.name.as_str()) && !CLAIM_NAMES.contains(&field.name.as_str())
-    });
-    sizes
-        .filter_map(|field| {
-            let size = field.memory()?;
-            let name = field.name.strip_suffix(" size").unwrap_or(&field.name);
-            let label = if pool.is_empty() { name.to_string() } else { format!("{pool} {name}") };
-            Some(Part { label, size, tokens, place: field.place.clone() })
-        })
-        .collect()
-}
-
-/// The pool's own name in front of `KV Cache is allocated`: `Full`, `SWA`; empty for the plain pool.
-fn pool_label(label: &str) -> &str {
-    label.find("KV Cache").and_then(|position| label.get(..position)).unwrap_or_default().trim()
-}
-
-fn shown(field: &Field) -> String {
-    match &field.value {
-        Value::Number(number) => number.to_string(),
-        Value::Word(word) => word.clone(),
-        Value::List(items) => format!("[{}]", items.join(", ")),
-        Value::Memory(_) | Value::Cut => "?".into(),
-    }
 }

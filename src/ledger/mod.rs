@@ -5,6 +5,7 @@
 
 mod balance;
 mod build;
+mod fields;
 
 pub use balance::Balance;
 pub use build::build;

@@ -42,6 +42,11 @@ static NEEDLES: LazyLock<Result<Needles, regex::Error>> = LazyLock::new(|| {
     ])
 });
 
+/// The literals that the scanner searches for: with them `rg -c -F -f` does the search alone.
+pub fn needles() -> Vec<&'static str> {
+    sglang::needles().into_iter().chain(READY).chain(nvidia_smi::hints()).collect()
+}
+
 /// Reads one source: its launches, its observations, and what neither grammar understood.
 ///
 /// # Errors

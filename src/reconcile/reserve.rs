@@ -92,7 +92,7 @@ impl Reserve {
 /// `GPU 0 has a total capacity of 139.80 GiB`: cudaMemGetInfo's total, quoted by an out-of-memory sentence.
 fn capacity_in_log(launch: &Launch) -> Option<Quantity> {
     let failures = launch.failures.iter().filter(|event| matches!(event.role, Role::Failure(_)));
-    failures.into_iter().find_map(|event| event.memory("total capacity"))
+    failures.into_iter().find_map(|event| event.memory("total"))
 }
 
 #[cfg(test)]

@@ -185,7 +185,7 @@ fn process(owner: &Owner) -> String {
 /// What the dump could not say, where it speaks of this sample's source.
 fn notes(page: &mut Page, analysis: &Analysis, sample: &Observation) {
     for note in analysis.notes.iter().filter(|note| note.place.source == sample.place.source).take(3) {
-        let mark = format!("  note  {}:{}  ", note.place.source, note.place.line);
-        page.prose_behind((Tone::Dim, &mark), Tone::Dim, &note.problem.to_string());
+        let words = format!("{}:{}: {}", note.place.source, note.place.line, note.problem);
+        page.prose_behind((Tone::Dim, "  note  "), Tone::Dim, &words);
     }
 }

@@ -22,8 +22,8 @@ pub(super) fn write(page: &mut Page, analysis: &Analysis, options: &TableOptions
     if analysis.launches.is_empty() && !analysis.observations.is_empty() {
         devices(page, &analysis.observations);
         for note in analysis.notes.iter().take(MOST_LINES) {
-            let mark = format!("  note  {}:{}  ", note.place.source, note.place.line);
-            page.prose_behind((Tone::Dim, &mark), Tone::Dim, &note.problem.to_string());
+            let words = format!("{}:{}: {}", note.place.source, note.place.line, note.problem);
+            page.prose_behind((Tone::Dim, "  note  "), Tone::Dim, &words);
         }
     }
     unrecognised(page, analysis);

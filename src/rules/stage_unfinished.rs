@@ -45,8 +45,12 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
                 .explain(if went_on { "Later lines of the rank are there: its end line was lost, and its memory is inside what follows." } else { "Nothing of this rank follows: it died here, is still at work, or the log was cut." });
             if let (Some(first), Some(last)) = (posting.progress.first(), posting.progress.last()) {
                 finding = finding.sum(format!(
-                    "{} sizes were begun; free memory went from {} to {} MiB (last: {})",
-                    posting.progress.len(),
+                    "{} begun; free memory went from {} to {} MiB (last: {})",
+                    if posting.progress.len() == 1 {
+                        "one size was".to_string()
+                    } else {
+                        format!("{} sizes were", posting.progress.len())
+                    },
                     mib_text(first.available),
                     mib_text(last.available),
                     last.label

@@ -11,7 +11,7 @@
 use super::prefix::Prefix;
 use super::read::{Reading, read};
 use super::{Seam, event, message};
-use crate::event::{Event, Role};
+use crate::event::{Event, FailureKind, Role, Value};
 use crate::input::LogicalLine;
 use crate::stage::Stage;
 use std::collections::VecDeque;
@@ -45,6 +45,8 @@ struct Waiting {
     prefix: Prefix,
     seams: Vec<Seam>,
     reading: Option<Reading>,
+    /// How much of a known line's words it has, if it is the beginning of one.
+    begins: usize,
     patience: usize,
     /// For server arguments: which brackets and quotes are open.
     brackets: Option<Brackets>,
@@ -59,11 +61,11 @@ impl Assembler {
     /// Takes the next line; returns the events that are complete by now.
     pub fn push(&mut self, line: &LogicalLine) -> Vec<Event> {
         let prefix = Prefix::of(&line.text);
-        let (reading, open) = read(message(&line.text, &prefix));
+        let (reading, begins) = read(message(&line.text, &prefix));
         let fragment = !prefix.found && !stands_alone(reading.as_ref());
         if !(fragment && self.joined(line)) {
             self.grow_impatient(line);
-            self.take(line, prefix, reading, open);
+            self.take(line, prefix, reading, begins);
         }
         self.ready()
     }
@@ -80,7 +82,8 @@ impl Assembler {
     }
 
     /// Gives the line a place in the queue, if it says or begins anything.
-    fn take(&mut self, line: &LogicalLine, prefix: Prefix, reading: Option<Reading>, open: bool) {
+    fn take(&mut self, line: &LogicalLine, prefix: Prefix, reading: Option<Reading>, begins: usize) {
+        let open = begins > 0 || reading.as_ref().is_some_and(|reading| reading.open);
         let brackets = reading.as_ref().filter(|reading| reading.role == Role::ServerArgs).map(|_| {
             let mut brackets = Brackets::default();
             brackets.feed(message(&line.text, &prefix).trim_start_matches("server_args="));
@@ -94,6 +97,7 @@ impl Assembler {
                 prefix,
                 seams,
                 reading,
+                begins,
                 patience,
                 brackets,
             })));
@@ -177,44 +181,69 @@ impl Waiting {
         if self.brackets.is_some() {
             return self.append_arguments(line);
         }
-        let mut best: Option<(bool, usize, bool, String, Option<Reading>)> = None;
-        for glue in ["", " "] {
-            let text = glued(&self.line.text, glue, &line.text);
-            if text.len() > LONGEST_JOIN || best.as_ref().is_some_and(|best| best.3 == text) {
-                continue;
-            }
-            let (reading, open) = read(message(&text, &self.prefix));
-            if !self.gains(reading.as_ref(), open) {
-                continue;
-            }
-            let rank = reading.as_ref().map_or((false, 0), |new| (new.template.is_some(), new.met));
-            let candidate = (rank.0, rank.1, !open, text, reading);
-            let better = best
-                .as_ref()
-                .is_none_or(|best| (candidate.0, candidate.1, candidate.2) > (best.0, best.1, best.2));
-            if better {
-                best = Some(candidate);
-            }
+        if self.goes_on_in_list(line) {
+            return self.append_items(line);
         }
-        let Some((_, _, _, text, reading)) = best else { return false };
-        self.adopt(text, line);
-        self.reading = reading;
+        let joins = ["", " "].map(|glue| Join::new(self, glue, line));
+        let best = joins
+            .into_iter()
+            .flatten()
+            .filter(|join| self.gains(join))
+            .reduce(|best, next| if next.merit() > best.merit() { next } else { best });
+        let Some(best) = best else { return false };
+        self.adopt(best.text, line);
+        self.reading = best.reading;
+        self.begins = best.begins;
         true
     }
 
-    /// Whether the joined line says more than the line that waits: its exact wording, or more of its figures.
-    fn gains(&self, new: Option<&Reading>, goes_on: bool) -> bool {
-        match (&self.reading, new) {
-            (None, Some(new)) => new.template.is_some() || new.role != Role::Unrecognised && goes_on,
-            (None, None) => goes_on,
+    /// Whether the joined line says more than the line that waits: its exact wording, more of its figures, or more
+    /// of a known line's words.
+    fn gains(&self, join: &Join) -> bool {
+        let longer = join.begins > self.begins && self.begins > 0;
+        match (&self.reading, &join.reading) {
+            (None, Some(new)) => new.template.is_some() || new.role != Role::Unrecognised && longer,
+            (None, None) => longer,
             (Some(_), None) => false,
             (Some(old), Some(new)) => match (old.template, new.template) {
                 (None, Some(_)) => true,
                 (Some(_), None) => false,
                 (Some(_), Some(_)) => new.met > old.met,
-                (None, None) => new.met > old.met && new.role == old.role,
+                (None, None) => {
+                    let explained = old.role == Role::Failure(FailureKind::Exception) && new.role != old.role;
+                    explained || new.role == old.role && (new.met > old.met || longer)
+                }
             },
         }
+    }
+
+    /// Whether the line breaks off inside a list, or before one that the next line begins with.
+    fn goes_on_in_list(&self, line: &LogicalLine) -> bool {
+        let text = message(&self.line.text, &self.prefix);
+        // A list that is a line's only value belongs to no field while it is open: the words before it are known.
+        let last = self.reading.as_ref().and_then(|reading| reading.fields.last());
+        let value = match last.filter(|field| field.value == Value::Cut) {
+            Some(field) => text.get(field.start..).unwrap_or_default(),
+            None if self.begins > 0 => text.rfind('[').and_then(|at| text.get(at..)).unwrap_or(" "),
+            None => " ",
+        };
+        let unclosed = value.starts_with('[') && !value.contains(']');
+        unclosed || value.is_empty() && line.text.trim_start().starts_with('[')
+    }
+
+    /// Appends a piece of a wrapped list of numbers. Pieces that do not close it gain nothing yet, but without them
+    /// the list would be another one.
+    fn append_items(&mut self, line: &LogicalLine) -> bool {
+        let items = line.text.trim_start().trim_start_matches('[').split(']').next().unwrap_or_default();
+        let numbers = items.chars().all(|c| c.is_ascii_digit() || matches!(c, ',' | ' ' | '.' | '-'));
+        let text = glued(&self.line.text, "", &line.text);
+        if !numbers || text.len() > LONGEST_JOIN {
+            return false;
+        }
+        self.adopt(text, line);
+        (self.reading, self.begins) = read(message(&self.line.text, &self.prefix));
+        self.patience = PATIENCE;
+        true
     }
 
     /// Appends a piece of wrapped server arguments: anything is taken until the brackets close.
@@ -258,6 +287,35 @@ impl Waiting {
             None => self.reading,
         };
         Some(event(reading?, &self.prefix, &self.line, &self.seams))
+    }
+}
+
+/// A join that is tried.
+struct Join {
+    text: String,
+    reading: Option<Reading>,
+    begins: usize,
+}
+
+impl Join {
+    fn new(waiting: &Waiting, glue: &str, line: &LogicalLine) -> Option<Join> {
+        let text = glued(&waiting.line.text, glue, &line.text);
+        if text.len() > LONGEST_JOIN {
+            return None;
+        }
+        let (reading, begins) = read(message(&text, &waiting.prefix));
+        Some(Join { text, reading, begins })
+    }
+
+    /// What makes one join better than another: exact wording, known figures, nothing missing, more known words.
+    fn merit(&self) -> (bool, usize, bool, usize) {
+        let reading = self.reading.as_ref();
+        (
+            reading.is_some_and(|reading| reading.template.is_some()),
+            reading.map_or(0, |reading| reading.met),
+            reading.is_some_and(|reading| !reading.open),
+            self.begins,
+        )
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Everything that varies by release is a row here and nothing else: the interpreter in `pattern`
 //! matches lines against the same `pattern` text that a reader sees, the role says what the line is for, and
-//! [`needles`] derives from the rows what the scanner searches for. The rows stand in one file a family.
+//! [`needles()`] derives from the rows what the scanner searches for. The rows stand in one file a family.
 //!
 //! The patterns' notation is described in the module `pattern`.
 

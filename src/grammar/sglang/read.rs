@@ -33,16 +33,16 @@ pub(super) struct Reading {
     pub open: bool,
 }
 
-/// Reads a message. The flag says whether it is the beginning of a known line, also where the reading is `None`.
-pub(super) fn read(text: &str) -> (Option<Reading>, bool) {
+/// Reads a message. If it is the beginning of a known line, the number says how many bytes of that line's fixed
+/// words it has, also where the reading is `None`.
+pub(super) fn read(text: &str) -> (Option<Reading>, usize) {
     let (text, skipped) = without_bar(text);
     let (reading, begins) = read_bare(text.trim_end());
     let reading = reading.map(|mut reading| {
         shift(&mut reading.fields, skipped);
         reading
     });
-    let open = begins || reading.as_ref().is_some_and(|reading| reading.open);
-    (reading, open)
+    (reading, begins)
 }
 
 fn shift(fields: &mut [RawField], by: usize) {
@@ -65,13 +65,14 @@ fn without_bar(text: &str) -> (&str, usize) {
     }
 }
 
-fn read_bare(text: &str) -> (Option<Reading>, bool) {
+fn read_bare(text: &str) -> (Option<Reading>, usize) {
     let (known, begins) = known::from_catalogue(text);
     if known.is_some() {
         return (known.map(|reading| failure::with_oom_figures(reading, text)), begins);
     }
     if let Some((name, start)) = failure::exception(text) {
-        return (Some(failure::from_exception(text, name, start)), begins);
+        let (reading, begins) = failure::from_exception(text, name, start);
+        return (Some(reading), begins);
     }
     if oom::is_out_of_memory(text) {
         return (Some(failure::out_of_memory(text)), begins);

@@ -69,8 +69,11 @@ enum Outcome {
 
 /// What became of one piece.
 enum Step {
+    /// It takes so many bytes.
     To(usize),
-    Exhausted,
+    /// The line ends in it, so many bytes of fixed words having been met.
+    Exhausted(usize),
+    /// Something else stands there.
     Differs,
 }
 
@@ -80,7 +83,7 @@ fn fixed(text: &str, words: &str) -> (Step, bool) {
     let (mut at, mut other_case) = (0usize, false);
     for wanted in words.bytes() {
         match bytes.get(at) {
-            None => return (Step::Exhausted, other_case),
+            None => return (Step::Exhausted(at), other_case),
             Some(found) if wanted == b' ' => {
                 if !found.is_ascii_whitespace() {
                     return (Step::Differs, other_case);
@@ -106,18 +109,32 @@ fn find(text: &str, words: &str) -> Option<usize> {
         .find(|at| matches!(text.get(*at..).map(|rest| fixed(rest, words).0), Some(Step::To(_))))
 }
 
+/// Whether the line ends inside `words`: where they begin, and how many of their bytes are there.
+fn find_beginning(text: &str, words: &str) -> Option<(usize, usize)> {
+    let at_end = text.len().saturating_sub(words.len() * 2);
+    text.char_indices().filter(|(at, _)| *at >= at_end).find_map(|(at, _)| {
+        match fixed(text.get(at..)?, words).0 {
+            Step::Exhausted(met) => Some((at, met)),
+            _ => None,
+        }
+    })
+}
+
 /// A number rounded as the pattern asks.
 fn numeric(text: &str, kind: Kind, rounding: Rounding) -> Step {
     if text.is_empty() {
-        return Step::Exhausted;
+        return Step::Exhausted(0);
     }
     if kind == Kind::Count && text.starts_with("None") {
         return Step::To(4);
     }
-    let Ok((_, digits)) = number(text) else { return Step::Differs };
+    let Ok((rest, digits)) = number(text) else { return Step::Differs };
     let decimals = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len());
     let rounded = match rounding {
         Rounding::Any => kind != Kind::Count || decimals == 0,
+        Rounding::Decimals(wanted) if decimals < wanted && matches!(rest, "" | ".") => {
+            return Step::Exhausted(0);
+        }
         Rounding::Decimals(wanted) => decimals == wanted,
         Rounding::Unrounded => decimals != 2,
     };
@@ -132,21 +149,18 @@ fn free(text: &str, kind: Kind, next: Option<&Piece>) -> Step {
         Some(_) => blank,
         None => Some(text.len()),
     };
-    let Some(end) = end else {
-        // The words that follow are not there: the line ends before or inside them, or it is another line.
-        let behind = blank.filter(|_| kind == Kind::Word).and_then(|at| text.get(at..));
-        return match (behind, next) {
-            (Some(behind), Some(Piece::Words(words))) => match fixed(behind, words).0 {
-                Step::Exhausted => Step::Exhausted,
-                _ => Step::Differs,
-            },
-            _ => Step::Exhausted,
-        };
-    };
-    match blank {
-        _ if end == 0 => Step::Differs,
-        Some(at) if kind == Kind::Word && at < end => Step::Differs,
-        _ => Step::To(end),
+    let inside = |end: usize| kind != Kind::Word || blank.is_none_or(|at| at >= end);
+    if let Some(end) = end {
+        return if end > 0 && inside(end) { Step::To(end) } else { Step::Differs };
+    }
+    // The words that follow are not there: the line ends before or inside them, or it is another line.
+    match next {
+        Some(Piece::Words(words)) => match find_beginning(text, words) {
+            Some((at, met)) if inside(at) => Step::Exhausted(met),
+            _ if inside(text.len()) => Step::Exhausted(0),
+            _ => Step::Differs,
+        },
+        _ => Step::Exhausted(0),
     }
 }
 
@@ -154,15 +168,15 @@ fn free(text: &str, kind: Kind, next: Option<&Piece>) -> Step {
 fn hole(text: &str, kind: Kind, rounding: Rounding, next: Option<&Piece>) -> Step {
     match kind {
         Kind::Count | Kind::Number | Kind::Memory(_) => numeric(text, kind, rounding),
-        Kind::List if text.is_empty() => Step::Exhausted,
+        Kind::List if text.is_empty() => Step::Exhausted(0),
         Kind::List => match grouped(text) {
             Some((Value::List(_), length)) => Step::To(length),
-            Some((Value::Cut, _)) => Step::Exhausted,
+            Some((Value::Cut, _)) => Step::Exhausted(0),
             _ => Step::Differs,
         },
         Kind::Word | Kind::Text => free(text, kind, next),
         Kind::Rest => Step::To(text.len()),
-        Kind::Record | Kind::Dict if text.is_empty() => Step::Exhausted,
+        Kind::Record | Kind::Dict if text.is_empty() => Step::Exhausted(0),
         Kind::Record => {
             let named = text.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_' || c == '.');
             if named.len() < text.len() && named.starts_with('(') {
@@ -193,8 +207,6 @@ fn run(pieces: &[Piece], text: &str) -> Outcome {
                 progress.other_case |= other_case;
                 if matches!(step, Step::To(_)) {
                     progress.strength += words.len();
-                } else if matches!(step, Step::Exhausted) {
-                    progress.strength += rest.len();
                 }
                 (step, None, None)
             }
@@ -212,7 +224,10 @@ fn run(pieces: &[Piece], text: &str) -> Outcome {
         };
         match step {
             Step::To(length) => progress.at += length,
-            Step::Exhausted => return Outcome::Exhausted(progress),
+            Step::Exhausted(met) => {
+                progress.strength += met;
+                return Outcome::Exhausted(progress);
+            }
             Step::Differs => return Outcome::Differs,
         }
         if let Some(name) = name {
@@ -224,15 +239,15 @@ fn run(pieces: &[Piece], text: &str) -> Outcome {
 
 /// The first of the alternatives that stands at the beginning of `text`.
 fn choose(text: &str, words: &[&str]) -> (Step, bool) {
-    let mut exhausted = false;
+    let mut ended = None;
     for word in words {
         match fixed(text, word) {
             (Step::To(length), other_case) => return (Step::To(length), other_case),
-            (Step::Exhausted, _) => exhausted = true,
+            (Step::Exhausted(met), _) => ended = ended.max(Some(met)),
             (Step::Differs, _) => {}
         }
     }
-    (if exhausted { Step::Exhausted } else { Step::Differs }, false)
+    (ended.map_or(Step::Differs, Step::Exhausted), false)
 }
 
 impl Variant {
@@ -275,9 +290,14 @@ impl Matcher {
         self.variants.iter().enumerate().filter_map(move |(index, variant)| variant.find(index, text))
     }
 
-    /// Whether the line goes on in this pattern beyond the end of `text`.
-    pub fn goes_on(&self, text: &str) -> bool {
-        self.variants.iter().any(|variant| matches!(run(&variant.pieces, text), Outcome::Exhausted(_)))
+    /// Whether the line goes on in this pattern beyond the end of `text`: how many bytes of fixed words it has met
+    /// by then, 0 where it does not go on.
+    pub fn goes_on(&self, text: &str) -> usize {
+        let met = |variant: &Variant| match run(&variant.pieces, text) {
+            Outcome::Exhausted(progress) => progress.strength,
+            _ => 0,
+        };
+        self.variants.iter().map(met).max().unwrap_or(0)
     }
 
     /// Whether `text` is exactly this wording, letter case aside.

@@ -1,7 +1,6 @@
 //! The last lines of exceptions, and out-of-memory sentences wherever they stand.
 
 use super::known::from_catalogue;
-use super::values::known;
 use super::{Reading, shift};
 use crate::event::{FailureKind, Role, Value};
 use crate::grammar::sglang::clause::{RawField, dotted_name};
@@ -12,6 +11,7 @@ use nom::branch::alt;
 use nom::bytes::complete::tag;
 use nom::combinator::eof;
 use nom::sequence::terminated;
+use std::collections::HashSet;
 
 /// The name of a Python exception at the beginning of its last line, and where its text begins.
 pub(super) fn exception(text: &str) -> Option<(&str, usize)> {
@@ -25,10 +25,12 @@ pub(super) fn exception(text: &str) -> Option<(&str, usize)> {
     (usual || qualified).then_some((name, text.len() - rest.len()))
 }
 
-/// The last line of an exception: what its text says where that is known, its kind otherwise.
-pub(super) fn from_exception(text: &str, name: &str, start: usize) -> Reading {
+/// The last line of an exception: what its text says where that is known, its kind otherwise; and how much of a
+/// known line's beginning it is.
+pub(super) fn from_exception(text: &str, name: &str, start: usize) -> (Reading, usize) {
     let inner = text.get(start..).unwrap_or_default();
-    let mut reading = match from_catalogue(inner).0 {
+    let (known, begins) = from_catalogue(inner);
+    let mut reading = match known {
         Some(known) => with_oom_figures(known, inner),
         None if oom::is_out_of_memory(text) => out_of_memory(inner),
         None => Reading {
@@ -38,28 +40,27 @@ pub(super) fn from_exception(text: &str, name: &str, start: usize) -> Reading {
             label: name.to_owned(),
             fields: Vec::new(),
             met: 0,
-            open: false,
+            open: begins > 0 || !has_ended(inner),
         },
     };
     shift(&mut reading.fields, start);
     let value = Value::Word(name.to_owned());
     let named = RawField { name: "exception".to_owned(), value, start: 0, length: name.len(), key_start: 0 };
     reading.fields.insert(0, named);
-    reading
+    (reading, begins)
 }
 
 /// An out-of-memory sentence.
 pub(super) fn out_of_memory(text: &str) -> Reading {
     let fields = oom::figures(text);
-    let ended = text.ends_with(['.', ')', '`', '\'']);
     let cut = fields.last().is_some_and(|field| field.value == Value::Cut);
     Reading {
         template: None,
         role: Role::Failure(FailureKind::OutOfMemory),
         wording: VersionRange::ALL,
         label: text.split_inclusive("memory").next().unwrap_or_default().trim().to_owned(),
-        open: cut || (!ended && !fields.is_empty()),
-        met: known(&fields),
+        open: cut || (!has_ended(text) && !fields.is_empty()),
+        met: 1 + known_kinds(&fields),
         fields,
     }
 }
@@ -69,7 +70,23 @@ pub(super) fn with_oom_figures(mut reading: Reading, text: &str) -> Reading {
     let caused =
         matches!(reading.role, Role::Failure(FailureKind::CaptureFailed | FailureKind::SchedulerException));
     if caused && oom::is_out_of_memory(text) {
-        reading.fields.extend(oom::figures(text));
+        let figures = oom::figures(text);
+        reading.met += 1 + known_kinds(&figures);
+        reading.fields.extend(figures);
     }
+    let cut = reading.fields.iter().any(|field| field.value == Value::Cut);
+    reading.open |= caused && (cut || !has_ended(text));
     reading
+}
+
+/// How many kinds of figures are known. A second sentence's figures are no gain, or a line that waits would take
+/// them.
+fn known_kinds(figures: &[RawField]) -> usize {
+    let known = figures.iter().filter(|field| field.value != Value::Cut);
+    known.map(|field| field.name.as_str()).collect::<HashSet<_>>().len()
+}
+
+/// Whether the text ends as sentences and tracebacks do. Where it does not, its cause may go on in the next line.
+fn has_ended(text: &str) -> bool {
+    text.ends_with(['.', ')', '`', '\'', ':'])
 }

@@ -15,13 +15,14 @@ const SURE_BEGINNING: usize = 16;
 /// So many make it worth waiting for the rest.
 const POSSIBLE_BEGINNING: usize = 4;
 
-/// The catalogue's reading, and whether the text is the beginning of a line that the catalogue knows.
-pub(super) fn from_catalogue(text: &str) -> (Option<Reading>, bool) {
+/// The catalogue's reading; and if the text is the beginning of a line that the catalogue knows, how many bytes of
+/// fixed words it has.
+pub(super) fn from_catalogue(text: &str) -> (Option<Reading>, usize) {
     let mut fits: Vec<(&'static Row, Found)> = Vec::new();
-    let mut begins = false;
+    let mut begins = 0;
     for row in compiled() {
         fits.extend(row.matcher.fits(text).map(|found| (row, found)));
-        begins |= row.matcher.goes_on(text);
+        begins = row.matcher.goes_on(text).max(begins);
     }
     let best = fits.iter().map(|(_, found)| found.fit).max();
     fits.retain(|(_, found)| Some(found.fit) == best);
@@ -31,9 +32,9 @@ pub(super) fn from_catalogue(text: &str) -> (Option<Reading>, bool) {
         Some(Fit::Beginning) => by_fields(text).or_else(|| beginning(text, &fits)),
         None => by_fields(text),
     };
-    let begins = begins && fits.iter().any(|(_, found)| found.strength >= POSSIBLE_BEGINNING);
+    let begins = if begins >= POSSIBLE_BEGINNING { begins } else { 0 };
     let reading = reading.map(|mut reading| {
-        reading.open |= begins;
+        reading.open |= begins > 0;
         reading
     });
     (reading, begins)
@@ -136,10 +137,10 @@ fn by_fields(text: &str) -> Option<Reading> {
 
 /// The reading of a line that breaks off inside a label: only where all rows that begin so agree on its role.
 fn beginning(text: &str, fits: &[(&'static Row, Found)]) -> Option<Reading> {
-    let ((row, found), others) = fits.split_first()?;
-    if found.strength < SURE_BEGINNING
-        || others.iter().any(|(other, _)| other.template.role != row.template.role)
-    {
+    let strongest = fits.iter().map(|(_, found)| found.strength).max()?;
+    let mut likely = fits.iter().filter(|(_, found)| found.strength == strongest).map(|(row, _)| *row);
+    let row = likely.next()?;
+    if strongest < SURE_BEGINNING || likely.any(|other| other.template.role != row.template.role) {
         return None;
     }
     let mut fields = clause::fields(text, 0, row.matcher.convention);

@@ -1,7 +1,8 @@
 //! Wrapped and torn lines.
 
 use super::{assemble, gib, read_line};
-use crate::event::Value;
+use crate::event::{FailureKind, Role, Value};
+use crate::quantity::{Decimal, Quantity, Unit};
 
 #[test]
 fn wrapped_lines_are_joined_wherever_they_were_cut() {
@@ -80,6 +81,50 @@ fn what_never_goes_on_is_handed_on_cut_and_complete_lines_are_not_swallowed() {
     assert_eq!(events.len(), 2);
     assert_eq!(events[0].field("avail mem").unwrap().value, Value::Cut);
     assert_eq!(events[1].memory("avail mem"), Some(gib("1.00")));
+}
+
+#[test]
+fn a_list_over_several_lines_loses_no_item() {
+    for (prefix, first) in [
+        ("[TP0] ", "target decode CUDA graph begin. backend=full, num_tokens_per_bs=1, bs="),
+        ("", "cuda graph bs "),
+    ] {
+        let whole = format!("{prefix}Capture {first}[1, 2, 4, 12, 16, 24, 32, 40, 48]");
+        let whole = if prefix.is_empty() { whole } else { format!("{whole}, avail mem=0.38 GB") };
+        let expected = read_line(&whole).unwrap();
+        for width in 12..40 {
+            let pieces: Vec<&str> =
+                whole.as_bytes().chunks(width).map(|piece| std::str::from_utf8(piece).unwrap()).collect();
+            let events = assemble(&pieces);
+            assert_eq!(events.len(), 1, "{pieces:?}");
+            assert_eq!(
+                events[0].field("bs").unwrap().value,
+                expected.field("bs").unwrap().value,
+                "{pieces:?}"
+            );
+            assert_eq!(events[0].memory("avail mem"), expected.memory("avail mem"), "{pieces:?}");
+        }
+    }
+}
+
+#[test]
+fn the_cause_of_a_wrapped_failure_is_found() {
+    let events = assemble(&[
+        "Exception: Capture cuda graph failed: CUDA out of",
+        "memory. Tried to allocate 32.",
+        "00 MiB. GPU 0 has a total capacity of 139.80 GiB of which",
+        "2.31 MiB is free.",
+        "Possible solutions:",
+    ]);
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0].role, Role::Failure(FailureKind::CaptureFailed));
+    let mib = |digits: &str| Quantity::from_print(&Decimal::parse(digits).unwrap(), Unit::Mib);
+    assert_eq!((events[0].memory("asked"), events[0].memory("free")), (mib("32.00"), mib("2.31")));
+    let events = assemble(&[
+        "ValueError: Loaded weights leave no GPU mem",
+        "ory for the KV cache under --mem-fraction-s",
+    ]);
+    assert_eq!(events[0].role, Role::Failure(FailureKind::BudgetExhausted));
 }
 
 #[test]
