@@ -2,6 +2,7 @@
 
 mod balance;
 mod bridge;
+mod budget;
 mod entries;
 mod findings;
 mod fold;
@@ -39,7 +40,7 @@ pub struct TableOptions {
     pub ascii: bool,
 }
 
-/// The report for a terminal: verdict, header, ledger, bridge, findings, and what else was found. Every string that comes
+/// The report for a terminal: verdict, header, ledger, bridge, budget, findings, and what else was found. Every string that comes
 /// from input is cleaned; without `colour` the text holds no control characters but line ends.
 pub fn terminal(analysis: &Analysis, options: &TableOptions) -> String {
     let mut page = Page::new(options.width, options.ascii);
@@ -51,6 +52,7 @@ pub fn terminal(analysis: &Analysis, options: &TableOptions) -> String {
             header::write(&mut page, &view);
             ledger::write(&mut page, &view, options);
             bridge::write(&mut page, &view, options);
+            budget::write(&mut page, &view);
         } else if analysis.launches.len() > 1 && !launch.findings.is_empty() {
             header::write_name(&mut page, &view);
         }

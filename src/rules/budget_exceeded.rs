@@ -81,7 +81,7 @@ fn larger_than_slack(context: &Context<'_>, death: &Death<'_>) -> Finding {
         Some(slack) => format!("{words} needed more than the slack of {} MiB", mib_text(slack)),
         None => format!("{words} needed more than the slack"),
     };
-    let mut finding = Finding::new(&RULE, title)
+    Finding::new(&RULE, title)
         .rank(context.tag(death.rank))
         .stage(death.stage)
         .explain(format!("pre × (1 − f) must hold everything that {} allocates after the KV pool. It was taken up before start-up was done.", rank_words(context.tag(death.rank))))
@@ -91,12 +91,10 @@ fn larger_than_slack(context: &Context<'_>, death: &Death<'_>) -> Finding {
             mib_text(death.needed - death.asked),
             mib_text(death.asked)
         ))
+        .sum(format!("short by {} MiB when it failed; what it would have needed after that is not known", mib_text(death.short)))
         .amount(death.needed)
-        .at(death.places.clone());
-    if let Some(slack) = slack {
-        finding = finding.sum(format!("slack {} MiB: short by at least {} MiB", mib_text(slack), mib_text(death.needed - slack)));
-    }
-    finding.advise("the fraction must go down: see launch-failed for a value")
+        .at(death.places.clone())
+        .advise("the fraction must go down: see launch-failed for a value")
 }
 
 /// An out-of-memory end behind the pool: what the launch needed of the slack, as far as it came.
@@ -107,6 +105,8 @@ pub(super) struct Death<'a> {
     /// What had left since the pool was sized, and what was asked for when it failed: no less was needed.
     pub(super) needed: Quantity,
     pub(super) asked: Quantity,
+    /// What was asked for beyond what was free.
+    pub(super) short: Quantity,
     pub(super) places: Vec<Place>,
 }
 
@@ -123,5 +123,5 @@ pub(super) fn death<'a>(context: &Context<'a>) -> Option<Death<'a>> {
     let since = used.remaining? - free;
     let needed = used.used() + since + asked;
     let places = [Some(event.place.clone()), used.place.clone()].into_iter().flatten().collect();
-    Some(Death { world, rank: used.rank, stage, needed, asked, places })
+    Some(Death { world, rank: used.rank, stage, needed, asked, short: asked - free, places })
 }

@@ -102,9 +102,9 @@ fn check_generous(context: &Context<'_>) -> Vec<Finding> {
     // The poorest rank decides how far the pool can grow; the richer ones are not worth a finding of their own.
     let poorest = context
         .books()
-        .filter_map(|(index, rank, ledger)| Some((index, rank, ledger, left(ledger)?)))
+        .filter_map(|(index, rank, ledger)| Some((index, rank, left(ledger)?)))
         .min_by_key(|(.., (room, _))| room.midpoint());
-    let Some((index, rank, ledger, (room, place))) = poorest else {
+    let Some((index, rank, (room, place))) = poorest else {
         return Vec::new();
     };
     let wanted = limit(context, index, Limit::HeadroomGenerous);
@@ -152,7 +152,7 @@ fn higher(context: &Context<'_>, rank: usize, wanted: i128) -> Option<(Decimal, 
 fn gain(context: &Context<'_>, rank: usize, fraction: Decimal, then: &Projection) -> String {
     let now = context.facts_of(rank).and_then(|facts| facts.tokens);
     let gained = now.map(|now| then.tokens.0 - now).filter(|more| *more > 0);
-    let gained = gained.map(|more| format!(" gives {} tokens more or a few above, and", group_digits(more)));
+    let gained = gained.map(|more| format!(" gives at least {} tokens more and", group_digits(more)));
     format!(
         "--mem-fraction-static {fraction}{} leaves about {} MiB",
         gained.unwrap_or_default(),
