@@ -4,7 +4,9 @@ use super::View;
 use super::names::{rank_names, stage_name, tolerance};
 use super::page::{Page, Tone};
 use super::sheet::{Align, Sheet, SheetRow};
-use crate::budget::audit::{Audit, BaselineBasis, DefaultAudit, FractionFact, SlackItem, TokenVerdict, Tokens, World};
+use crate::budget::audit::{
+    Audit, BaselineBasis, DefaultAudit, FractionFact, SlackItem, TokenVerdict, Tokens, World,
+};
 use crate::ledger::PostingKind;
 use crate::place::Place;
 use crate::quantity::{Decimal, KIB, Quantity, group_digits, mib_text, mib_whole};
@@ -29,7 +31,10 @@ pub(super) fn write(page: &mut Page, view: &View<'_>) {
         section(page, view, audit, fraction, world);
     }
     if shown.len() > MOST_WORLDS {
-        let more = format!("{} more replicas have budgets of their own: --format json has all", shown.len() - MOST_WORLDS);
+        let more = format!(
+            "{} more replicas have budgets of their own: --format json has all",
+            shown.len() - MOST_WORLDS
+        );
         page.prose_behind((Tone::Plain, "  "), Tone::Dim, &more);
     }
 }
@@ -48,7 +53,8 @@ fn section(page: &mut Page, view: &View<'_>, audit: &Audit, fraction: &FractionF
     if let Some(names) = rank_names(&view.launch.launch, &world.ranks).filter(|_| audit.worlds.len() > 1) {
         title = format!("{title}, {names}");
     }
-    let columns = [(title, Align::Left), ("MiB".to_string(), Align::Right), ("from".to_string(), Align::Left)];
+    let columns =
+        [(title, Align::Left), ("MiB".to_string(), Align::Right), ("from".to_string(), Align::Left)];
     Sheet { columns: columns.into(), rows: rows(fraction, world) }.write(page);
     prose(page, &sentence(view, fraction, world, baseline.best()));
     if let Some(tokens) = &world.tokens {
@@ -89,7 +95,11 @@ fn rows(fraction: &FractionFact, world: &World) -> Vec<SheetRow> {
         add("pre: free before the weights".into(), Some(baseline.best()), from);
     }
     add(format!("× {} = static budget", fraction.value), world.static_budget, "for weights and KV".into());
-    add(format!("× {} = slack", complement(fraction.value)), world.slack, "for graphs, activations, workspaces".into());
+    add(
+        format!("× {} = slack", complement(fraction.value)),
+        world.slack,
+        "for graphs, activations, workspaces".into(),
+    );
     let available = world.available.as_ref();
     let from = line(available.and_then(|available| available.place.as_ref()));
     add("free when the pool was sized".into(), available.map(|available| available.amount), from);
@@ -102,7 +112,8 @@ fn rows(fraction: &FractionFact, world: &World) -> Vec<SheetRow> {
 
 /// 1 − f, in the decimals of f.
 fn complement(fraction: Decimal) -> Decimal {
-    let one = u32::try_from(fraction.places()).ok().and_then(|places| 10i128.checked_pow(places)).unwrap_or(1);
+    let one =
+        u32::try_from(fraction.places()).ok().and_then(|places| 10i128.checked_pow(places)).unwrap_or(1);
     Decimal::new(one - fraction.mantissa(), fraction.places())
 }
 
@@ -110,7 +121,8 @@ fn complement(fraction: Decimal) -> Decimal {
 fn sentence(view: &View<'_>, fraction: &FractionFact, world: &World, pre: Quantity) -> String {
     let rank = world.ranks.first().copied().unwrap_or(0);
     let total = view.sample(rank).and_then(|sample| sample.total).map(Quantity::midpoint);
-    let base = format!("{} applies to the {} MiB that were free before the weights", fraction.value, mib_whole(pre));
+    let base =
+        format!("{} applies to the {} MiB that were free before the weights", fraction.value, mib_whole(pre));
     match (total.filter(|total| *total > 0), world.static_budget) {
         (Some(total), Some(budget)) => format!(
             "{base}, not to the card: {} MiB are {:.2} of its {}.",
@@ -152,7 +164,11 @@ fn about_default(fraction: &FractionFact, default: &DefaultAudit) -> String {
     let derived = &default.derived;
     let terms: Vec<String> =
         derived.terms.iter().map(|term| format!("{} {}", mib_whole(term.amount), term.label)).collect();
-    let value = if default.equals_printed == Some(true) { fraction.value.to_string() } else { derived.printed.to_string() };
+    let value = if default.equals_printed == Some(true) {
+        fraction.value.to_string()
+    } else {
+        derived.printed.to_string()
+    };
     let opening = match default.equals_printed {
         Some(true) => format!("{value} is what SGLang chooses by itself"),
         _ => format!("{} was set; by itself SGLang would choose {value}", fraction.value),
@@ -179,12 +195,16 @@ fn slack_words(world: &World) -> Option<String> {
     if unlogged != Quantity::ZERO {
         terms.push(format!("unlogged {}", mib_whole(unlogged)));
     }
-    let stages = used.items.iter().filter(|item| item.kind == PostingKind::Stage && tolerance_hides_not(item.used));
+    let stages =
+        used.items.iter().filter(|item| item.kind == PostingKind::Stage && tolerance_hides_not(item.used));
     terms.extend(stages.map(|item| format!("{} {}", item_name(item), mib_whole(item.used))));
     if let Some(kept) = used.kept_at_ready.filter(|kept| tolerance_hides_not(*kept)) {
         terms.push(format!("before ready {}", mib_whole(kept)));
     }
-    let unspent = used.unspent.filter(|unspent| unspent.low() > 0).map(|unspent| format!("budget that KV did not take {}, then ", mib_whole(unspent)));
+    let unspent = used
+        .unspent
+        .filter(|unspent| unspent.low() > 0)
+        .map(|unspent| format!("budget that KV did not take {}, then ", mib_whole(unspent)));
     let left = used.remaining.map(|left| format!("; {} remain", mib_whole(left))).unwrap_or_default();
     Some(format!("used after KV: {}{}{left}.", unspent.unwrap_or_default(), terms.join(", ")))
 }
@@ -205,6 +225,12 @@ fn item_name(item: &SlackItem) -> String {
 fn request_words(world: &World) -> Option<String> {
     let requests = world.requests.as_ref()?;
     let length = group_digits(i128::from(requests.context_length));
-    let may = requests.printed.map(|printed| format!("{} requests may run; ", group_digits(printed))).unwrap_or_default();
-    Some(format!("{may}the pool holds {} of full length ({length} tokens).", group_digits(requests.at_full_context)))
+    let may = requests
+        .printed
+        .map(|printed| format!("{} requests may run; ", group_digits(printed)))
+        .unwrap_or_default();
+    Some(format!(
+        "{may}the pool holds {} of full length ({length} tokens).",
+        group_digits(requests.at_full_context)
+    ))
 }

@@ -10,6 +10,7 @@ mod header;
 mod ledger;
 mod names;
 mod page;
+mod plan;
 mod quote;
 mod rest;
 mod sheet;
@@ -19,6 +20,8 @@ mod verdict;
 mod testing;
 #[cfg(test)]
 mod tests;
+
+pub use plan::plan;
 
 use crate::analysis::{Analysis, LaunchAnalysis};
 use crate::ledger::Ledger;

@@ -3,7 +3,8 @@
 use super::budget::*;
 use super::build::{amount, position};
 use crate::budget::audit::{
-    Audit, Baseline, BaselineBasis, Cell, DefaultAudit, Expected, RankLimit, Requests, SlackUse, Tokens, World,
+    Audit, Baseline, BaselineBasis, Cell, DefaultAudit, Expected, RankLimit, Requests, SlackUse, Tokens,
+    World,
 };
 use crate::launch::Launch;
 
@@ -26,7 +27,9 @@ fn default(audit: &DefaultAudit) -> DefaultReport {
         card_mib: audit.card_mib,
         fraction: audit.derived.printed,
         equals_printed: audit.equals_printed,
-        reserved: terms.map(|term| TermReport { label: term.label.to_string(), amount: amount(term.amount) }).collect(),
+        reserved: terms
+            .map(|term| TermReport { label: term.label.to_string(), amount: amount(term.amount) })
+            .collect(),
     }
 }
 
@@ -66,11 +69,11 @@ fn tag(launch: &Launch, rank: usize) -> String {
 }
 
 /// Token counts are far below the limit; a count beyond it is shown as the limit.
-fn count(number: i128) -> i64 {
+pub(super) fn count(number: i128) -> i64 {
     i64::try_from(number).unwrap_or(if number < 0 { i64::MIN } else { i64::MAX })
 }
 
-fn range((low, high): (i128, i128)) -> CountRange {
+pub(super) fn range((low, high): (i128, i128)) -> CountRange {
     CountRange { low: count(low), high: count(high) }
 }
 
@@ -89,7 +92,7 @@ fn pre(launch: &Launch, baseline: &Baseline) -> PreReport {
     }
 }
 
-fn cell(cell: Cell) -> CellReport {
+pub(super) fn cell(cell: Cell) -> CellReport {
     CellReport { low: count(cell.low), high: count(cell.high), likely: cell.likely.map(count) }
 }
 

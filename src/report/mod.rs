@@ -7,9 +7,11 @@
 mod budget;
 mod build;
 mod build_budget;
+mod plan;
 
 pub use budget::*;
 pub use build::report;
+pub use plan::*;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

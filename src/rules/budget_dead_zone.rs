@@ -31,17 +31,27 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
             return None;
         }
         let weights = death.world.weights.map(mib_text).unwrap_or_default();
-        let mut finding = Finding::new(&RULE, format!("no mem_fraction_static works: at least {} MiB are missing", mib_text(missing)))
-            .rank(context.tag(death.rank))
-            .stage(death.stage)
-            .explain(format!("Even with no KV at all, what {} needed after the pool does not fit beside the weights.", rank_words(context.tag(death.rank))))
-            .sum(format!("free after weights of {weights} MiB: {} MiB, the most that any fraction leaves", mib_text(available)))
-            .sum(format!("needed after the pool: at least {} MiB", mib_text(death.needed)))
-            .amount(missing)
-            .at(death.places.clone())
-            .advise("spread the weights (--tp, --ep) or quantise them");
+        let mut finding = Finding::new(
+            &RULE,
+            format!("no mem_fraction_static works: at least {} MiB are missing", mib_text(missing)),
+        )
+        .rank(context.tag(death.rank))
+        .stage(death.stage)
+        .explain(format!(
+            "Even with no KV at all, what {} needed after the pool does not fit beside the weights.",
+            rank_words(context.tag(death.rank))
+        ))
+        .sum(format!(
+            "free after weights of {weights} MiB: {} MiB, the most that any fraction leaves",
+            mib_text(available)
+        ))
+        .sum(format!("needed after the pool: at least {} MiB", mib_text(death.needed)))
+        .amount(missing)
+        .at(death.places.clone())
+        .advise("spread the weights (--tp, --ep) or quantise them");
         if death.stage != Stage::Ready {
-            finding = finding.advise("or capture less: a smaller --cuda-graph-max-bs, or --disable-cuda-graph");
+            finding =
+                finding.advise("or capture less: a smaller --cuda-graph-max-bs, or --disable-cuda-graph");
         }
         Some(finding)
     };

@@ -26,7 +26,8 @@ graphs and chunks must shrink.",
 };
 
 fn check(context: &Context<'_>) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = context.worlds().iter().filter_map(|world| larger_pool(context, world)).collect();
+    let mut findings: Vec<Finding> =
+        context.worlds().iter().filter_map(|world| larger_pool(context, world)).collect();
     findings.extend(context.worlds().iter().filter_map(|world| draft_in_slack(context, world)));
     findings.extend(death(context).as_ref().map(|death| larger_than_slack(context, death)));
     findings
@@ -52,15 +53,19 @@ fn larger_pool(context: &Context<'_>, world: &World) -> Option<Finding> {
 fn draft_in_slack(context: &Context<'_>, world: &World) -> Option<Finding> {
     let used = world.slack_use.as_ref()?;
     let is_draft = |item: &&SlackItem| {
-        item.worker == Worker::Draft && item.kind == PostingKind::Stage && matches!(item.stage, Stage::Weights | Stage::KvCache)
+        item.worker == Worker::Draft
+            && item.kind == PostingKind::Stage
+            && matches!(item.stage, Stage::Weights | Stage::KvCache)
     };
     let items: Vec<&SlackItem> = used.items.iter().filter(is_draft).collect();
     if items.is_empty() {
         return None;
     }
     let sum: Quantity = items.iter().map(|item| item.used).sum();
-    let terms: Vec<String> =
-        items.iter().map(|item| format!("{} {}", stage_words(item.stage, item.worker), mib_text(item.used))).collect();
+    let terms: Vec<String> = items
+        .iter()
+        .map(|item| format!("{} {}", stage_words(item.stage, item.worker), mib_text(item.used)))
+        .collect();
     let mut finding = Finding::new(&RULE, format!("the draft model takes {} MiB of the slack", mib_text(sum)))
         .severity(Severity::Info)
         .rank(context.tag(used.rank))
@@ -114,12 +119,13 @@ pub(super) struct Death<'a> {
 /// was needed cannot be told from the last figures.
 pub(super) fn death<'a>(context: &Context<'a>) -> Option<Death<'a>> {
     let stage = context.launch.failed_stage.filter(|stage| stage.is_capture())?;
-    let event = context.launch.failures.iter().find(|event| event.role == Role::Failure(FailureKind::OutOfMemory))?;
+    let event =
+        context.launch.failures.iter().find(|event| event.role == Role::Failure(FailureKind::OutOfMemory))?;
     let (asked, free) = (event.memory("asked")?, event.memory("free")?);
     let worlds = context.worlds().iter();
-    let (world, used) = worlds.filter_map(|world| Some((world, world.slack_use.as_ref()?))).min_by_key(|(_, used)| {
-        used.remaining.map_or(i128::MAX, Quantity::midpoint)
-    })?;
+    let (world, used) = worlds
+        .filter_map(|world| Some((world, world.slack_use.as_ref()?)))
+        .min_by_key(|(_, used)| used.remaining.map_or(i128::MAX, Quantity::midpoint))?;
     let since = used.remaining? - free;
     let needed = used.used() + since + asked;
     let places = [Some(event.place.clone()), used.place.clone()].into_iter().flatten().collect();

@@ -25,8 +25,11 @@ pre × (1 − f), still holds graphs and activations.",
 
 fn check(context: &Context<'_>) -> Vec<Finding> {
     let Some(fraction) = context.audit.and_then(|audit| audit.fraction.as_ref()) else { return Vec::new() };
-    let refused =
-        context.launch.failures.iter().find(|event| event.role == Role::Failure(FailureKind::BudgetExhausted));
+    let refused = context
+        .launch
+        .failures
+        .iter()
+        .find(|event| event.role == Role::Failure(FailureKind::BudgetExhausted));
     let exhausted = context.worlds().iter().filter(|world| {
         refused.is_some() && world.tokens.as_ref().is_none_or(|tokens| tokens.printed.is_none())
             || world.rest.is_some_and(|rest| rest.high() <= 0)
@@ -43,7 +46,9 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
                     finding = finding.sum(format!("SGLang's own figure: above {suggested}"));
                 }
             }
-            finding = finding.at([fraction.place.clone()]).at(world.available.iter().filter_map(|one| one.place.clone()));
+            finding = finding
+                .at([fraction.place.clone()])
+                .at(world.available.iter().filter_map(|one| one.place.clone()));
             advice(context, world).into_iter().fold(finding, Finding::advise)
         })
         .collect()
@@ -52,7 +57,9 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
 fn title(fraction: &FractionFact, world: &World) -> String {
     let value = fraction.value;
     match world.rest.filter(|rest| rest.high() <= 0) {
-        Some(rest) => format!("--mem-fraction-static {value} leaves nothing for KV: {} MiB too little", mib_text(-rest)),
+        Some(rest) => {
+            format!("--mem-fraction-static {value} leaves nothing for KV: {} MiB too little", mib_text(-rest))
+        }
         None => format!("--mem-fraction-static {value} leaves nothing for KV"),
     }
 }
@@ -89,12 +96,15 @@ const USUAL: Decimal = Decimal::new(85, 2);
 /// What to set instead: the default of these arguments where the card is known, else a usual fraction; each only where
 /// the arithmetic leaves something for KV under it.
 pub(super) fn advice(context: &Context<'_>, world: &World) -> Vec<String> {
-    let default = context.audit.and_then(|audit| audit.default.as_ref()).and_then(|default| default.derived.decimal());
-    let candidates = [default.map(|value| (value, "SGLang's default for these arguments")), Some((USUAL, "a usual value"))];
-    let found = candidates
-        .into_iter()
-        .flatten()
-        .find_map(|(value, what)| Some((value, what, under(context, world, value).filter(|(_, rest)| rest.low() > 0)?)));
+    let default =
+        context.audit.and_then(|audit| audit.default.as_ref()).and_then(|default| default.derived.decimal());
+    let candidates = [
+        default.map(|value| (value, "SGLang's default for these arguments")),
+        Some((USUAL, "a usual value")),
+    ];
+    let found = candidates.into_iter().flatten().find_map(|(value, what)| {
+        Some((value, what, under(context, world, value).filter(|(_, rest)| rest.low() > 0)?))
+    });
     match (found, world.minimal_fraction) {
         (Some((value, what, (slack, rest))), Some((_, least))) => vec![format!(
             "raise --mem-fraction-static above {least}: up, not down; {value} ({what}) leaves {} MiB for KV and {} MiB for graphs and activations",

@@ -47,7 +47,8 @@ fn finding(context: &Context<'_>, world: &World, tokens: &Tokens) -> Option<Find
         finding = finding.advise(format!("{silent} ranks print no figures here: look at their cards (nvidia-smi) and at the other nodes' logs"));
     }
     if let Some(implied) = world.baseline.as_ref().and_then(|baseline| baseline.implied) {
-        finding = finding.sum(format!("the printed count would follow from a pre of {} MiB", mib_text(implied)));
+        finding =
+            finding.sum(format!("the printed count would follow from a pre of {} MiB", mib_text(implied)));
     }
     Some(finding.advise("look for what was allocated between `Load weight end` and the pool: LoRA buffers, transfer engines, another process"))
 }

@@ -30,7 +30,11 @@ fn mismatch(context: &Context<'_>, world: &World) -> Option<Finding> {
     if measured.low <= high && low <= measured.high {
         return None;
     }
-    let wanted = if low == high { group_digits(low) } else { format!("{} to {}", group_digits(low), group_digits(high)) };
+    let wanted = if low == high {
+        group_digits(low)
+    } else {
+        format!("{} to {}", group_digits(low), group_digits(high))
+    };
     Some(
         Finding::new(&RULE, format!("a token takes {} bytes of KV, the config says {wanted}", group_digits(measured.best())))
             .rank(context.tag(expected.rank))

@@ -71,9 +71,9 @@ fn check_low(context: &Context<'_>) -> Vec<Finding> {
             continue;
         }
         let wanted = Quantity::exact(wanted);
-        let lower = context.facts_of(index).and_then(|facts| {
-            solve(facts, &Change::default(), Goal::Headroom(wanted.midpoint())).ok()
-        });
+        let lower = context
+            .facts_of(index)
+            .and_then(|facts| solve(facts, &Change::default(), Goal::Headroom(wanted.midpoint())).ok());
         let mut finding = Finding::new(&LOW, format!("only {} MiB stay free for {}", mib_text(room), rank_words(&rank.tag.text)))
             .rank(&rank.tag.text)
             .stage(Stage::Ready)
@@ -144,7 +144,9 @@ fn higher(context: &Context<'_>, rank: usize, wanted: i128) -> Option<(Decimal, 
         let fraction = Decimal::new(thousandths, 3);
         Some((fraction, project(facts, &Change::fraction(fraction)).ok()?))
     };
-    let fits = |projection: &Projection| projection.remaining.is_some_and(|left| !left.surely_above(wanted) && left.low() > 0);
+    let fits = |projection: &Projection| {
+        projection.remaining.is_some_and(|left| !left.surely_above(wanted) && left.low() > 0)
+    };
     (1..1000).filter_map(projected).find(|(_, projection)| fits(projection))
 }
 

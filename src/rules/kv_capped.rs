@@ -32,19 +32,22 @@ fn capped(context: &Context<'_>, world: &World) -> Option<Finding> {
     }
     let rank = world.available.as_ref()?.rank;
     let unused = world.cell?.bytes(least - printed)?.hull(world.cell?.bytes(most - printed)?);
-    let mut finding = Finding::new(&RULE, format!("--max-total-tokens {cap} leaves {} MiB of the budget unused", mib_text(unused)))
-        .rank(context.tag(rank))
-        .stage(Stage::KvCache)
-        .explain("The cap decides the size of the pool, not mem_fraction_static.")
-        .sum(format!(
-            "the budget gives {} to {} tokens, the cap {}",
-            group_digits(least),
-            group_digits(most),
-            group_digits(printed)
-        ))
-        .amount(unused)
-        .at(tokens.place.clone())
-        .at(context.audit.and_then(|audit| audit.fraction.as_ref()).map(|fraction| fraction.place.clone()));
+    let mut finding = Finding::new(
+        &RULE,
+        format!("--max-total-tokens {cap} leaves {} MiB of the budget unused", mib_text(unused)),
+    )
+    .rank(context.tag(rank))
+    .stage(Stage::KvCache)
+    .explain("The cap decides the size of the pool, not mem_fraction_static.")
+    .sum(format!(
+        "the budget gives {} to {} tokens, the cap {}",
+        group_digits(least),
+        group_digits(most),
+        group_digits(printed)
+    ))
+    .amount(unused)
+    .at(tokens.place.clone())
+    .at(context.audit.and_then(|audit| audit.fraction.as_ref()).map(|fraction| fraction.place.clone()));
     let uncapped = Change { max_total_tokens: Some(None), ..Change::default() };
     if let Some(then) = context.facts_of(rank).and_then(|facts| project(facts, &uncapped).ok())
         && let Some(left) = then.remaining.filter(|left| left.low() > 0)

@@ -163,7 +163,9 @@ fn lower(context: &Context<'_>, finding: Finding, stage: Stage) -> Finding {
             mib_text(then.slack),
             group_digits(then.tokens.0)
         )),
-        None => finding.advise("lower --mem-fraction-static: graphs and activations must fit in pre × (1 − f)"),
+        None => {
+            finding.advise("lower --mem-fraction-static: graphs and activations must fit in pre × (1 − f)")
+        }
     };
     match stage {
         Stage::GraphPrefill => finding.advise("or lower --piecewise-cuda-graph-max-tokens (up to 0.5.12) or --cuda-graph-max-bs-prefill (from 0.5.15)"),

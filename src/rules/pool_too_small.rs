@@ -24,7 +24,11 @@ pool can hold, so that clients see the limit.",
 
 fn check(context: &Context<'_>) -> Vec<Finding> {
     let worlds = context.worlds();
-    worlds.iter().filter_map(|world| context_too_long(context, world)).chain(worlds.iter().filter_map(|world| fewer_requests(context, world))).collect()
+    worlds
+        .iter()
+        .filter_map(|world| context_too_long(context, world))
+        .chain(worlds.iter().filter_map(|world| fewer_requests(context, world)))
+        .collect()
 }
 
 fn context_too_long(context: &Context<'_>, world: &World) -> Option<Finding> {
@@ -34,14 +38,24 @@ fn context_too_long(context: &Context<'_>, world: &World) -> Option<Finding> {
     let length = i128::from(requests.context_length);
     let mut finding = Finding::new(
         &RULE,
-        format!("the pool holds {} tokens, fewer than one request of {}", group_digits(printed), group_digits(length)),
+        format!(
+            "the pool holds {} tokens, fewer than one request of {}",
+            group_digits(printed),
+            group_digits(length)
+        ),
     )
     .rank(context.tag(rank))
     .stage(Stage::KvCache)
     .explain("Requests longer than the pool cannot be served, whatever context_len promises.")
-    .sum(format!("{} − {} = {} tokens missing", group_digits(length), group_digits(printed), group_digits(length - printed)))
+    .sum(format!(
+        "{} − {} = {} tokens missing",
+        group_digits(length),
+        group_digits(printed),
+        group_digits(length - printed)
+    ))
     .at(tokens.place.clone());
-    let enough = context.facts_of(rank).and_then(|facts| solve(facts, &Change::default(), Goal::Tokens(length)).ok());
+    let enough =
+        context.facts_of(rank).and_then(|facts| solve(facts, &Change::default(), Goal::Tokens(length)).ok());
     if let Some((change, then)) = enough
         && let Some(left) = then.remaining.filter(|left| left.low() > 0)
     {
@@ -65,12 +79,20 @@ fn fewer_requests(context: &Context<'_>, world: &World) -> Option<Finding> {
     }
     let rank = world.ranks.first().copied()?;
     Some(
-        Finding::new(&RULE, format!("{} requests may run, {} were asked for", group_digits(printed), group_digits(share)))
-            .rank(context.tag(rank))
-            .stage(Stage::KvCache)
-            .explain(format!("The pool of {} bounds the number of running requests.", rank_words(context.tag(rank))))
-            .sum(format!("--max-running-requests {asked} over {dp} data-parallel ranks = {share}, granted {printed}"))
-            .at(requests.place.clone())
-            .advise("more tokens allow more requests: a higher --mem-fraction-static, or a smaller KV type"),
+        Finding::new(
+            &RULE,
+            format!("{} requests may run, {} were asked for", group_digits(printed), group_digits(share)),
+        )
+        .rank(context.tag(rank))
+        .stage(Stage::KvCache)
+        .explain(format!(
+            "The pool of {} bounds the number of running requests.",
+            rank_words(context.tag(rank))
+        ))
+        .sum(format!(
+            "--max-running-requests {asked} over {dp} data-parallel ranks = {share}, granted {printed}"
+        ))
+        .at(requests.place.clone())
+        .advise("more tokens allow more requests: a higher --mem-fraction-static, or a smaller KV type"),
     )
 }

@@ -31,7 +31,13 @@ fn against_expectation(context: &Context<'_>, world: &World) -> Option<Finding> 
     Some(finding(context, expected, wanted, measured, larger))
 }
 
-fn finding(context: &Context<'_>, expected: &Expected, wanted: Quantity, measured: Quantity, larger: bool) -> Finding {
+fn finding(
+    context: &Context<'_>,
+    expected: &Expected,
+    wanted: Quantity,
+    measured: Quantity,
+    larger: bool,
+) -> Finding {
     let source = if expected.from_checkpoint { "checkpoint" } else { "config" };
     let words = if larger { "more" } else { "less" };
     let difference = (measured - wanted).magnitude();

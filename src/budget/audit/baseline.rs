@@ -62,7 +62,8 @@ impl Baseline {
 fn printed(launch: &Launch) -> Option<(Quantity, Place)> {
     launch.failures.iter().filter(|event| event.role == Role::Failure(FailureKind::Unbalanced)).find_map(
         |event| {
-            let field = ["pre_model_load_memory", "min_per_gpu_memory"].iter().find_map(|name| event.field(name))?;
+            let field =
+                ["pre_model_load_memory", "min_per_gpu_memory"].iter().find_map(|name| event.field(name))?;
             // The float went through a 32-bit tensor: its last digits are exact for what SGLang computes with.
             Some((field.memory()?, field.place.clone()))
         },

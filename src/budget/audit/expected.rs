@@ -40,7 +40,8 @@ pub struct Expected {
 impl Expected {
     pub(super) fn of(inputs: &AuditInputs<'_>, versions: &[Version], world: &World) -> Option<Expected> {
         let facts = inputs.model?;
-        let rank = world.available.as_ref().map(|available| available.rank).or(world.ranks.first().copied())?;
+        let rank =
+            world.available.as_ref().map(|available| available.rank).or(world.ranks.first().copied())?;
         let parallel = parallel(inputs.launch, inputs.launch.ranks.get(rank)?);
         let ledger = ledger_of(inputs, rank)?;
         let from_config = facts.model.weights(parallel);
@@ -52,14 +53,17 @@ impl Expected {
             versions.iter().filter_map(|version| stored(*version, &geometry)).collect::<Vec<_>>()
         });
         let windowed = kv_type.is_some_and(|kv_type| {
-            versions.iter().any(|version| facts.model.sliding_window(*version, parallel, kv_type, 0.8, 0).is_some())
+            versions
+                .iter()
+                .any(|version| facts.model.sliding_window(*version, parallel, kv_type, 0.8, 0).is_some())
         });
         let pool = ledger.stage(Stage::KvCache, Worker::Target);
         Some(Expected {
             rank,
             from_checkpoint: by_checkpoint.is_some(),
             unsized_parts: if by_checkpoint.is_some() { Vec::new() } else { from_config.unknown.clone() },
-            weights: by_checkpoint.or_else(|| Some(Quantity::exact(from_config.total())).filter(|_| from_config.total() > 0)),
+            weights: by_checkpoint
+                .or_else(|| Some(Quantity::exact(from_config.total())).filter(|_| from_config.total() > 0)),
             measured_weights: ledger.stage(Stage::Weights, Worker::Target).and_then(|weights| weights.used),
             cell: cells.filter(|_| !windowed).and_then(span),
             measured_cell: pool.and_then(|pool| cell::of_pool(pool, page_size(inputs.launch))),

@@ -26,8 +26,7 @@ impl FractionFact {
     pub(super) fn of(launch: &Launch) -> Option<FractionFact> {
         let (arguments, place) = launch.arguments.as_ref()?;
         let printed = arguments.float("mem_fraction_static").filter(|value| *value > 0.0 && *value < 1.0)?;
-        let given =
-            FractionFact { value: decimal(printed)?, place: place.clone(), changed_later: false };
+        let given = FractionFact { value: decimal(printed)?, place: place.clone(), changed_later: false };
         Some(lowered_later(launch).unwrap_or(given))
     }
 }

@@ -62,7 +62,12 @@ struct Figures {
 }
 
 /// What is left for KV by the ranks' first figures, one of them left out.
-fn rest(fraction: &FractionFact, world: &World, figures: &[Figures], without: Option<usize>) -> Option<Quantity> {
+fn rest(
+    fraction: &FractionFact,
+    world: &World,
+    figures: &[Figures],
+    without: Option<usize>,
+) -> Option<Quantity> {
     let kept = || figures.iter().filter(|one| Some(one.rank) != without);
     let budget = Budget {
         free: kept().map(|one| one.free).reduce(Quantity::min)?,

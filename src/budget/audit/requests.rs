@@ -26,15 +26,21 @@ pub struct Requests {
 
 impl Requests {
     pub(super) fn of(inputs: &AuditInputs<'_>, versions: &[Version], world: &World) -> Option<Requests> {
-        let events =
-            world.ranks.iter().filter_map(|rank| inputs.launch.ranks.get(*rank)).flat_map(|rank| &rank.events);
+        let events = world
+            .ranks
+            .iter()
+            .filter_map(|rank| inputs.launch.ranks.get(*rank))
+            .flat_map(|rank| &rank.events);
         let summary = &events.into_iter().find(|event| event.event.role == Role::Summary)?.event;
-        let context_length = u32::try_from(summary.count("context_len")?).ok().filter(|length| *length > 0)?;
+        let context_length =
+            u32::try_from(summary.count("context_len")?).ok().filter(|length| *length > 0)?;
         let tokens = world.tokens.as_ref()?;
         let count = tokens.printed?;
         let arguments = inputs.launch.args();
         let number = |key: &str| {
-            arguments.and_then(|arguments| arguments.integer(key)).and_then(|number| u32::try_from(number).ok())
+            arguments
+                .and_then(|arguments| arguments.integer(key))
+                .and_then(|number| u32::try_from(number).ok())
         };
         let asked = number("max_running_requests");
         let request = |profiled_tokens: i128| RequestInputs {

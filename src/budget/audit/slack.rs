@@ -54,8 +54,10 @@ impl SlackUse {
         let pool = pool_of(ledger)?;
         let draft = draft_pool(ledger, versions);
         let kv = kv_of(pool, draft);
-        let overhead = [Some(pool), draft].into_iter().flatten().map(|pool| pool.used).sum::<Option<Quantity>>();
-        let budget = free_at_pool(ledger).zip(world.slack).map(|((free, _), slack)| free - slack - world.reserved());
+        let overhead =
+            [Some(pool), draft].into_iter().flatten().map(|pool| pool.used).sum::<Option<Quantity>>();
+        let budget =
+            free_at_pool(ledger).zip(world.slack).map(|((free, _), slack)| free - slack - world.reserved());
         let items = items_after(ledger, pool, draft);
         Some(SlackUse {
             rank,

@@ -158,18 +158,22 @@ pub(super) fn user_cap(launch: &Launch) -> Option<i128> {
 
 /// `max_total_num_tokens` of the summary, else the largest count of the pool's own lines.
 fn printed(inputs: &AuditInputs<'_>, world: &World) -> Option<(i128, Place)> {
-    let events = world.ranks.iter().filter_map(|rank| inputs.launch.ranks.get(*rank)).flat_map(|rank| &rank.events);
+    let events =
+        world.ranks.iter().filter_map(|rank| inputs.launch.ranks.get(*rank)).flat_map(|rank| &rank.events);
     let mut summaries = events.filter(|event| event.event.role == Role::Summary);
     let by_summary = summaries.find_map(|event| {
         let count = event.event.count("max_total_num_tokens")?;
         Some((count, event.event.field("max_total_num_tokens")?.place.clone()))
     });
     let by_pool = || {
-        let pools = world.ranks.iter().filter_map(|rank| {
-            ledger_of(inputs, *rank)?.stage(Stage::KvCache, Worker::Target)
-        });
+        let pools = world
+            .ranks
+            .iter()
+            .filter_map(|rank| ledger_of(inputs, *rank)?.stage(Stage::KvCache, Worker::Target));
         let parts = pools.flat_map(|pool| &pool.parts).filter(|part| holds_kv(part));
-        parts.filter_map(|part| Some((i128::from(part.tokens?), part.place.clone()))).max_by_key(|(count, _)| *count)
+        parts
+            .filter_map(|part| Some((i128::from(part.tokens?), part.place.clone())))
+            .max_by_key(|(count, _)| *count)
     };
     by_summary.or_else(by_pool)
 }
@@ -189,7 +193,9 @@ fn drafted(launch: &Launch, version: Version, divided: i128) -> i128 {
     }
     let requests = match arguments.integer("max_running_requests") {
         Some(requests) => requests,
-        None => (divided / arguments.integer("context_length").unwrap_or(4096).max(1)).saturating_mul(512).clamp(2048, 4096),
+        None => (divided / arguments.integer("context_length").unwrap_or(4096).max(1))
+            .saturating_mul(512)
+            .clamp(2048, 4096),
     };
     speculative_headroom(
         version,

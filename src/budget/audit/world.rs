@@ -91,7 +91,8 @@ pub(super) fn worlds(
     versions: &[Version],
     fraction: Option<&FractionFact>,
 ) -> Vec<World> {
-    let shared = inputs.launch.args().and_then(|arguments| arguments.flag("enable_dp_attention")) == Some(true);
+    let shared =
+        inputs.launch.args().and_then(|arguments| arguments.flag("enable_dp_attention")) == Some(true);
     let mut groups: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
     for (index, rank) in inputs.launch.ranks.iter().enumerate() {
         let replica = rank.tag.coordinates.dp.filter(|_| !shared);
@@ -113,10 +114,12 @@ fn world(
     let mut world = World {
         expected_ranks: expected_ranks(inputs.launch).max(ranks.len()),
         weights: weights(inputs, available.as_ref(), Worker::Target),
-        draft_weights: weights(inputs, available.as_ref(), Worker::Draft).filter(|_| draft_is_charged(versions)),
+        draft_weights: weights(inputs, available.as_ref(), Worker::Draft)
+            .filter(|_| draft_is_charged(versions)),
         reservations: reservations(inputs, &ranks),
         cell: widest.map(|(_, cell)| cell),
-        uncharged_cell: widest.and_then(|(rank, _)| uncharged_cell(inputs, ledger_of(inputs, rank)?, versions)),
+        uncharged_cell: widest
+            .and_then(|(rank, _)| uncharged_cell(inputs, ledger_of(inputs, rank)?, versions)),
         kv: widest.and_then(|(rank, _)| charged_kv(ledger_of(inputs, rank)?, versions)),
         baseline,
         available,
@@ -187,9 +190,7 @@ pub(super) fn draft_is_charged(versions: &[Version]) -> bool {
 
 /// The target's pool: the first stage that sizes one.
 pub(super) fn pool_of(ledger: &Ledger) -> Option<&Posting> {
-    ledger
-        .stage(Stage::KvCache, Worker::Target)
-        .or_else(|| ledger.stage(Stage::MemoryPool, Worker::Target))
+    ledger.stage(Stage::KvCache, Worker::Target).or_else(|| ledger.stage(Stage::MemoryPool, Worker::Target))
 }
 
 /// Free memory when a rank's pool was sized: the level before it; where it never was, the level after the weights.
@@ -278,7 +279,11 @@ fn reservations(inputs: &AuditInputs<'_>, ranks: &[usize]) -> Vec<Reservation> {
             .unwrap_or_default()
             .iter()
             .filter(|part| part.label.contains("state") || part.label.contains("intermediate"))
-            .map(|part| Reservation { label: part.label.clone(), amount: part.size, place: part.place.clone() });
+            .map(|part| Reservation {
+                label: part.label.clone(),
+                amount: part.size,
+                place: part.place.clone(),
+            });
         multimodal.chain(states).collect::<Vec<_>>()
     };
     ranks.iter().map(of_rank).find(|found| !found.is_empty()).unwrap_or_default()

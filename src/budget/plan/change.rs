@@ -70,7 +70,9 @@ impl Change {
     pub fn flags(&self, new_graph_flags: bool) -> Vec<String> {
         let mut flags = Vec::new();
         match self.fraction {
-            FractionChoice::Set(fraction) => flags.push(format!("--mem-fraction-static {}", fraction.to_f64())),
+            FractionChoice::Set(fraction) => {
+                flags.push(format!("--mem-fraction-static {}", fraction.to_f64()))
+            }
             FractionChoice::Default => flags.push("(without --mem-fraction-static)".to_string()),
             FractionChoice::Keep => {}
         }

@@ -86,13 +86,18 @@ impl Facts {
             return Err(PlanError::NoFigures);
         };
         let budget = world.budget(&fraction).ok_or(PlanError::NoFigures)?;
-        let model = inputs.model.zip(inputs.launch.ranks.get(available.rank)).map(|(facts, rank)| {
-            (facts.model.clone(), crate::budget::audit::parallel(inputs.launch, rank))
-        });
-        let stored_as = inputs.launch.args().and_then(|arguments| arguments.text("kv_cache_dtype")).unwrap_or("auto");
+        let model = inputs
+            .model
+            .zip(inputs.launch.ranks.get(available.rank))
+            .map(|(facts, rank)| (facts.model.clone(), crate::budget::audit::parallel(inputs.launch, rank)));
+        let stored_as =
+            inputs.launch.args().and_then(|arguments| arguments.text("kv_cache_dtype")).unwrap_or("auto");
         let unquantised = model.as_ref().map_or(KvType::Half, |(model, _)| model.dtype);
         let kv_type = KvType::named(stored_as, unquantised).unwrap_or(unquantised);
-        let cell = world.cell.or_else(|| expected_cell(version, model.as_ref(), kv_type)).ok_or(PlanError::NoCell)?;
+        let cell = world
+            .cell
+            .or_else(|| expected_cell(version, model.as_ref(), kv_type))
+            .ok_or(PlanError::NoCell)?;
         let tokens = world.tokens.as_ref();
         let use_of = world.slack_use.as_ref();
         let ledger = inputs.ledgers.get(use_of.map_or(available.rank, |used| used.rank));
@@ -163,9 +168,15 @@ fn graph_facts(ledger: &crate::ledger::Ledger, stage: Stage) -> GraphFacts {
     let decode = stage == Stage::GraphDecode;
     let of_phase = |posting: &&crate::ledger::Posting| {
         posting.kind == PostingKind::Stage
-            && (posting.stage == stage || decode && posting.stage.is_capture() && posting.stage != Stage::GraphPrefill)
+            && (posting.stage == stage
+                || decode && posting.stage.is_capture() && posting.stage != Stage::GraphPrefill)
     };
-    let used = ledger.postings.iter().filter(of_phase).filter_map(|posting| posting.used).reduce(|one, other| one + other);
+    let used = ledger
+        .postings
+        .iter()
+        .filter(of_phase)
+        .filter_map(|posting| posting.used)
+        .reduce(|one, other| one + other);
     let target = ledger
         .stage(stage, Worker::Target)
         .or_else(|| ledger.stage(Stage::GraphVerify, Worker::Target).filter(|_| decode));

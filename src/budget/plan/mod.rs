@@ -4,6 +4,7 @@
 //! What SGLang computes is computed as it does; what only a run could tell (graphs of other sizes, weights on other ranks)
 //! is an interval, and said to be an estimate.
 
+mod answer;
 mod change;
 mod facts;
 mod graphs;
@@ -13,6 +14,7 @@ mod solve;
 #[cfg(test)]
 mod tests;
 
+pub use answer::{Answer, Concurrency, answer, requests};
 pub use change::{Change, FractionChoice, GraphChoice, KvChoice};
 pub use facts::{Facts, GraphFacts};
 pub use project::{Projection, project};
@@ -33,7 +35,9 @@ pub enum PlanError {
     #[error("the log sizes no KV pool, so the bytes per token are unknown: give --model-config config.json")]
     NoCell,
     /// The default fraction depends on the card.
-    #[error("the default mem_fraction_static depends on the card's size: give a nvidia-smi dump (--smi) or --gpu-mem, such as --gpu-mem 143771MiB")]
+    #[error(
+        "the default mem_fraction_static depends on the card's size: give a nvidia-smi dump (--smi) or --gpu-mem, such as --gpu-mem 143771MiB"
+    )]
     NoCard,
     /// A KV type that cannot be scaled.
     #[error("the bytes per token with kv_cache_dtype `{0}` are unknown here")]

@@ -81,7 +81,9 @@ pub fn project(facts: &Facts, change: &Change) -> Result<Projection, PlanError> 
         assumptions.push("graphs of other sizes are estimated from this capture's own bars".to_string());
     }
     if change.chunk.is_some() {
-        assumptions.push("activations of other chunks show only under load: what remains must hold them".to_string());
+        assumptions.push(
+            "activations of other chunks show only under load: what remains must hold them".to_string(),
+        );
     }
     let kv = kv(facts, &divided, tokens);
     let overhead = overhead(facts, tokens);
@@ -112,7 +114,9 @@ fn growth(before: Option<Quantity>, after: Option<Quantity>) -> Quantity {
         (Some(before), Some(after)) if before == after => Quantity::ZERO,
         // One truth stands behind both: where the estimate is a share of what was measured, it moves with it.
         (Some(before), Some(after)) if after == Quantity::ZERO => -before,
-        (Some(before), Some(after)) => Quantity::between(after.low() - before.low(), after.high() - before.high()),
+        (Some(before), Some(after)) => {
+            Quantity::between(after.low() - before.low(), after.high() - before.high())
+        }
         _ => Quantity::ZERO,
     }
 }
@@ -192,14 +196,22 @@ impl Divided {
         let Some(tp) = tp else { return Ok(divided) };
         if facts.settings.tp == 1 {
             divided.baseline = Quantity::between(facts.baseline.low() - COMMUNICATORS, facts.baseline.high());
-            assumptions.push("communicators of several ranks are allowed up to 3,072 MiB; two ranks took 1,034 on an H200".to_string());
+            assumptions.push(
+                "communicators of several ranks are allowed up to 3,072 MiB; two ranks took 1,034 on an H200"
+                    .to_string(),
+            );
         }
-        let weights = facts.weights.and_then(|weights| scaled_weights(facts, tp, weights)).ok_or(PlanError::NoFigures)?;
+        let weights = facts
+            .weights
+            .and_then(|weights| scaled_weights(facts, tp, weights))
+            .ok_or(PlanError::NoFigures)?;
         divided.available = divided.baseline - weights;
         divided.weights = Some(weights);
         assumptions.push(match facts.model {
             Some(_) => "weights and KV heads are divided as the config says".to_string(),
-            None => "weights and KV heads are taken to divide evenly: give --model-config to know".to_string(),
+            None => {
+                "weights and KV heads are taken to divide evenly: give --model-config to know".to_string()
+            }
         });
         Ok(divided)
     }
@@ -221,13 +233,16 @@ fn scaled_cell(facts: &Facts, change: &Change, cell: Cell) -> Option<Cell> {
         return scale_cell(cell, then, now);
     }
     let (then, now) = (element_bytes(kv_type)?, element_bytes(facts.kv_type)?);
-    let (ranks, ranks_now) = if facts.latent { (1, 1) } else { (i128::from(tp.max(1)), i128::from(facts.settings.tp.max(1))) };
+    let (ranks, ranks_now) =
+        if facts.latent { (1, 1) } else { (i128::from(tp.max(1)), i128::from(facts.settings.tp.max(1))) };
     scale_cell(cell, then * ranks_now, now * ranks)
 }
 
 fn scale_cell(cell: Cell, then: i128, now: i128) -> Option<Cell> {
     let times = |bytes: i128| bytes.checked_mul(then);
-    let exact = |bytes: i128| times(bytes).filter(|product| now > 0 && product % now == 0).map(|product| product / now);
+    let exact = |bytes: i128| {
+        times(bytes).filter(|product| now > 0 && product % now == 0).map(|product| product / now)
+    };
     let (low, high) = (times(cell.low)?.checked_div_euclid(now)?, times(cell.high)?.checked_div_euclid(now)?);
     (low >= 1).then(|| Cell { low, high: high + 1, likely: cell.likely.and_then(exact) })
 }
@@ -249,7 +264,8 @@ fn divided_by(parallel: Parallel, tp: u32) -> Parallel {
 
 fn scaled_weights(facts: &Facts, tp: u32, weights: Quantity) -> Option<Quantity> {
     if let Some((model, parallel)) = &facts.model {
-        let (now, then) = (model.weights(*parallel).total(), model.weights(divided_by(*parallel, tp)).total());
+        let (now, then) =
+            (model.weights(*parallel).total(), model.weights(divided_by(*parallel, tp)).total());
         return weights.scale(then, now);
     }
     weights.scale(i128::from(facts.settings.tp.max(1)), i128::from(tp.max(1)))
@@ -262,7 +278,8 @@ fn tokens(facts: &Facts, change: &Change, rest: Quantity, cell: Cell) -> (i128, 
         ..Caps::NONE
     };
     let (low, high) = cell.bounds();
-    let capped = |tokens: i128| capped(facts.version, tokens, &caps).last().map_or(tokens, |step| step.tokens);
+    let capped =
+        |tokens: i128| capped(facts.version, tokens, &caps).last().map_or(tokens, |step| step.tokens);
     (capped(rest.low().div_euclid(high.max(1))), capped(rest.high().div_euclid(low.max(1))))
 }
 
@@ -270,11 +287,7 @@ fn tokens(facts: &Facts, change: &Change, rest: Quantity, cell: Cell) -> (i128, 
 fn kv(facts: &Facts, divided: &Divided, (low, high): (i128, i128)) -> Quantity {
     let (low, high) = (low.max(0), high.max(0));
     let cells = [Some(divided.cell), divided.uncharged_cell.or(facts.uncharged_cell)];
-    cells
-        .into_iter()
-        .flatten()
-        .filter_map(|cell| Some(cell.bytes(low)?.hull(cell.bytes(high)?)))
-        .sum()
+    cells.into_iter().flatten().filter_map(|cell| Some(cell.bytes(low)?.hull(cell.bytes(high)?))).sum()
 }
 
 /// The pool stage beyond KV: as it was, the free list in proportion to the tokens.
@@ -290,7 +303,11 @@ fn more_list(facts: &Facts, tokens: i128) -> Quantity {
 /// What remained, less what the pool, its list and the graphs take more than before.
 fn remaining(facts: &Facts, divided: &Divided, tokens: (i128, i128), graphs: Quantity) -> Option<Quantity> {
     let now = facts.tokens?;
-    let before = kv(facts, &Divided { cell: facts.cell, uncharged_cell: facts.uncharged_cell, ..*divided }, (now, now));
+    let before = kv(
+        facts,
+        &Divided { cell: facts.cell, uncharged_cell: facts.uncharged_cell, ..*divided },
+        (now, now),
+    );
     let after = kv(facts, divided, tokens);
     let list = more_list(facts, tokens.0).hull(more_list(facts, tokens.1));
     let weights = growth(facts.weights, divided.weights);
