@@ -48,7 +48,7 @@ fn section(page: &mut Page, view: &View<'_>, audit: &Audit, fraction: &FractionF
     let Some(baseline) = &world.baseline else { return };
     let mut title = match world.tokens.as_ref().and_then(|tokens| tokens.printed) {
         Some(tokens) => format!("how {} tokens came about", group_digits(tokens)),
-        None => "what mem_fraction_static left for KV".to_string(),
+        None => "what was left for KV".to_string(),
     };
     if let Some(names) = rank_names(&view.launch.launch, &world.ranks).filter(|_| audit.worlds.len() > 1) {
         title = format!("{title}, {names}");
@@ -89,20 +89,20 @@ fn rows(fraction: &FractionFact, world: &World) -> Vec<SheetRow> {
         let at = line(baseline.place.as_ref());
         let from = match (baseline.basis, baseline.implied) {
             (BaselineBasis::Printed, _) => at,
-            (BaselineBasis::FirstFigure, None) => format!("estimated from {at}"),
-            (BaselineBasis::FirstFigure, Some(_)) => format!("estimated from {at} and the tokens"),
+            (BaselineBasis::FirstFigure, None) => format!("{at}, an estimate"),
+            (BaselineBasis::FirstFigure, Some(_)) => format!("{at} and tokens, estimate"),
         };
-        add("pre: free before the weights".into(), Some(baseline.best()), from);
+        add("pre: free before weights".into(), Some(baseline.best()), from);
     }
-    add(format!("× {} = static budget", fraction.value), world.static_budget, "for weights and KV".into());
+    add(format!("× {} = static budget", fraction.value), world.static_budget, "weights and KV".into());
     add(
         format!("× {} = slack", complement(fraction.value)),
         world.slack,
-        "for graphs, activations, workspaces".into(),
+        "graphs, activations and the like".into(),
     );
     let available = world.available.as_ref();
     let from = line(available.and_then(|available| available.place.as_ref()));
-    add("free when the pool was sized".into(), available.map(|available| available.amount), from);
+    add("free when pool was sized".into(), available.map(|available| available.amount), from);
     for reservation in &world.reservations {
         add(format!("− {}", reservation.label), Some(reservation.amount), line(Some(&reservation.place)));
     }

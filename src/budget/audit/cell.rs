@@ -10,15 +10,15 @@ pub struct Cell {
     pub low: i128,
     /// No more than this.
     pub high: i128,
-    /// The one round number in between, where there is one: heads and head sizes make every cell a multiple of 64 and
-    /// most of them of a much larger power of two. A deduction, not a print.
+    /// The one round number in between, where there is one: head sizes make cells multiples of 64, and most of them of a
+    /// much larger power of two. A deduction, not a print.
     pub likely: Option<i128>,
 }
 
-/// Cells are looked for among multiples of powers of two from here …
-const LEAST_POWER: u32 = 6;
-/// … to here.
-const LARGEST_POWER: u32 = 24;
+/// Head sizes are multiples of 64, so cells are.
+const UNIT: i128 = 64;
+/// Of no more multiples than this is one chosen.
+const MOST_CANDIDATES: i128 = 4;
 
 impl Cell {
     /// From pool sizes that together hold `tokens` tokens, and up to `padding` slots more.
@@ -59,15 +59,21 @@ impl Cell {
     }
 }
 
-/// The only multiple of the largest power of two in the range.
+/// The only multiple of 64 in the range; of a few, the one that is round by a factor of 8 more than all others. Of many,
+/// none: a wide range holds round numbers by chance.
 fn roundest(low: i128, high: i128) -> Option<i128> {
-    let multiples = |power: u32| {
-        let unit = 1i128 << power;
-        let first = -((-low).div_euclid(unit)) * unit;
-        (first <= high).then(|| (first, first.saturating_add(unit) > high))
-    };
-    let (number, alone) = (LEAST_POWER..=LARGEST_POWER).rev().find_map(multiples)?;
-    alone.then_some(number)
+    let first = -((-low).div_euclid(UNIT)) * UNIT;
+    let multiples: Vec<i128> = (0..=MOST_CANDIDATES)
+        .map(|step| first + step * UNIT)
+        .take_while(|multiple| *multiple <= high)
+        .collect();
+    if multiples.len() > MOST_CANDIDATES as usize {
+        return None;
+    }
+    let roundness = |number: &i128| number.trailing_zeros();
+    let best = multiples.iter().copied().max_by_key(roundness)?;
+    let rivals = multiples.iter().filter(|other| **other != best).map(roundness).max();
+    rivals.is_none_or(|rival| roundness(&best) >= rival + 3).then_some(best)
 }
 
 /// Whether a pool line's part holds keys or values, and not the state of linear attention or a buffer.
@@ -122,10 +128,12 @@ mod tests {
     }
 
     #[test]
-    fn only_a_single_roundest_number_is_taken() {
+    fn only_a_number_that_stands_out_is_taken() {
         assert_eq!(roundest(131_060, 131_085), Some(131_072));
+        assert_eq!(roundest(31_103, 31_106), Some(31_104), "the only multiple of 64");
+        assert_eq!(roundest(65_440, 65_546), Some(65_536), "far rounder than 65,472");
         assert_eq!(roundest(100, 120), None, "no multiple of 64");
-        assert_eq!(roundest(60, 200), Some(128));
-        assert_eq!(roundest(3 << 24, 5 << 24), None, "three multiples of the largest power");
+        assert_eq!(roundest(120, 200), None, "128 and 192 are about as round");
+        assert_eq!(roundest(30_800, 31_400), None, "31,232 is rounder than the true 31,104");
     }
 }

@@ -63,12 +63,24 @@ impl Expected {
             from_checkpoint: by_checkpoint.is_some(),
             unsized_parts: if by_checkpoint.is_some() { Vec::new() } else { from_config.unknown.clone() },
             weights: by_checkpoint
-                .or_else(|| Some(Quantity::exact(from_config.total())).filter(|_| from_config.total() > 0)),
+                .or_else(|| Some(Quantity::exact(from_config.total())).filter(|_| from_config.total() > 0))
+                .map(|weights| weights.hull(weights + spare_head(&facts.model, parallel))),
             measured_weights: ledger.stage(Stage::Weights, Worker::Target).and_then(|weights| weights.used),
             cell: cells.filter(|_| !windowed).and_then(span),
             measured_cell: pool.and_then(|pool| cell::of_pool(pool, page_size(inputs.launch))),
         })
     }
+}
+
+/// An output head that a stage other than the last may hold without needing it: Llama's class builds one on every
+/// pipeline stage, most others only on the last (`models/llama.py`; measured in 0.5.12).
+fn spare_head(model: &Model, parallel: Parallel) -> Quantity {
+    let last = Parallel { stage: parallel.pp.saturating_sub(1), ..parallel };
+    if parallel.stage >= last.stage || model.tied_embeddings {
+        return Quantity::ZERO;
+    }
+    let head = model.weights(last).parts.into_iter().find(|part| part.label == "output head");
+    Quantity::exact(head.map_or(0, |head| head.bytes))
 }
 
 /// How a launch divides its model, and which part a rank holds.

@@ -13,9 +13,6 @@ mod slack;
 mod tokens;
 mod world;
 
-#[cfg(test)]
-mod tests;
-
 pub use baseline::{ALLOWANCE, Baseline, BaselineBasis};
 pub use cell::Cell;
 pub(super) use expected::parallel;

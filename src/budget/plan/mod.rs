@@ -6,8 +6,10 @@
 
 mod answer;
 mod change;
+mod divide;
 mod facts;
 mod graphs;
+mod pool;
 mod project;
 mod solve;
 
