@@ -48,6 +48,11 @@ impl Sorter {
                     open.launch.last_line = open.launch.last_line.max(item.line);
                 }
             }
+            ItemKind::Traffic(count) => {
+                if let Some(open) = self.launches.last_mut() {
+                    open.launch.retractions += count;
+                }
+            }
             ItemKind::Event(event) => match event.role {
                 Role::Progress(_) => self.bar(event),
                 Role::Stage(..) | Role::Pool(_) | Role::Summary => self.rank_line(event),
@@ -230,7 +235,6 @@ impl OpenLaunch {
     fn other(&mut self, event: &Arc<Event>) {
         match event.role {
             Role::Ready => self.launch.ready = Some(Arc::clone(event)),
-            Role::Traffic => self.launch.retractions += 1,
             Role::Failure(kind) => {
                 self.launch.failures.push(Arc::clone(event));
                 // The imbalance can also be a warning, after which the rank goes on.
