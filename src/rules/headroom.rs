@@ -145,7 +145,7 @@ fn higher(context: &Context<'_>, rank: usize, wanted: i128) -> Option<(Decimal, 
         Some((fraction, project(facts, &Change::fraction(fraction)).ok()?))
     };
     let fits = |projection: &Projection| {
-        projection.remaining.is_some_and(|left| !left.surely_above(wanted) && left.low() > 0)
+        projection.remaining.is_some_and(|left| left.midpoint() <= wanted && left.low() > 0)
     };
     (1..1000).filter_map(projected).find(|(_, projection)| fits(projection))
 }

@@ -106,7 +106,8 @@ fn goals_out_of_reach_say_by_how_much() {
 
 #[test]
 fn a_cap_in_the_way_of_a_goal_is_dropped() {
-    let capped = Facts { user_cap: Some(300_000), tokens: Some(300_000), ..facts() };
+    let remaining = Some(Quantity::exact_mib(89_300));
+    let capped = Facts { user_cap: Some(300_000), tokens: Some(300_000), remaining, ..facts() };
     let (change, then) = solve(&capped, &Change::default(), Goal::Tokens(500_000)).unwrap();
     assert_eq!(change.max_total_tokens, Some(None));
     assert!(then.tokens.0 >= 500_000);
