@@ -1,13 +1,13 @@
 //! `launch-failed`: the launch died, or its log ends before ready.
 
 use super::stage_unfinished::unfinished;
-use super::support::{fraction, fraction_for_room, pre, rank_words, stage_words};
-use super::{Context, Rule};
+use super::support::{rank_words, stage_words};
+use super::{Context, Rule, budget_exhausted};
+use crate::budget::plan::{Change, Goal, solve};
 use crate::event::{Event, FailureKind, Role};
 use crate::finding::{Finding, Severity};
 use crate::launch::Outcome;
-use crate::ledger::Ledger;
-use crate::quantity::{GIB, Quantity, group_digits, mib_text, mib_whole};
+use crate::quantity::{GIB, group_digits, mib_text};
 use crate::stage::{Stage, Worker};
 
 pub(super) static RULE: Rule = Rule {
@@ -143,46 +143,29 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// The budget was used up by the weights: the least fraction that leaves anything (SGLang 0.5.15
-/// `kv_cache_configurator`: minimum viable = 1 − available / pre, suggested to three decimals, rounded up).
+/// The budget was used up by the weights: up.
 fn raise(context: &Context<'_>, finding: Finding) -> Finding {
-    let available = context.ledgers.iter().filter_map(Ledger::final_free).reduce(Quantity::min);
-    let (Some(pre), Some(available)) = (pre(context.ledgers), available) else {
+    let Some(world) = context.worlds().first() else {
         return finding.advise("raise --mem-fraction-static: the weights took all of the static budget");
     };
-    if pre.low() <= 0 || available.high() >= pre.low() {
-        return finding.advise("raise --mem-fraction-static: the weights took all of the static budget");
-    }
-    // The bound that is surely enough: the least available, the largest pre.
-    let minimal = 1.0 - available.low() as f64 / pre.high() as f64;
-    let suggested = (minimal * 1000.0).ceil() / 1000.0;
-    let now = fraction(context.launch).map(|fraction| format!(", it was {fraction}")).unwrap_or_default();
-    let finding = finding.sum(format!(
-        "minimum viable = 1 − {} / {} = {minimal:.4}{now}",
-        mib_text(available),
-        mib_text(pre)
-    ));
-    if suggested < 0.98 {
-        let room = pre.midpoint() - (pre.midpoint() as f64 * (1.0 - suggested)) as i128;
-        finding.advise(format!(
-            "raise --mem-fraction-static above {suggested:.3}: up, not down. Each 0.01 more gives {} MiB to the KV pool and takes it from graphs and activations",
-            mib_whole(Quantity::exact(pre.midpoint() / 100)),
-        )).advise(format!("at {suggested:.3} the static budget is just the {} MiB of the weights; about 0.85 is usual", group_digits(room / crate::quantity::MIB)))
-    } else {
-        finding.advise("no fraction leaves room for graphs and activations as well: spread the weights (--tp, --ep), quantise them, or take a larger card")
-    }
+    budget_exhausted::advice(context, world).into_iter().fold(finding, Finding::advise)
 }
 
-/// Graphs or activations did not fit in the slack.
+/// Graphs or activations did not fit in the slack: down.
 fn lower(context: &Context<'_>, finding: Finding, stage: Stage) -> Finding {
-    let free = context.ledgers.iter().filter_map(Ledger::final_free).reduce(Quantity::min);
-    let wanted = free.map(|free| GUIDE_MIDDLE - free.midpoint()).filter(|wanted| *wanted > 0);
-    let finding = match wanted.and_then(|wanted| fraction_for_room(context.launch, context.ledgers, wanted)) {
-        Some(lower) => finding.advise(format!(
-            "lower --mem-fraction-static to {lower:.2}: down, not up. It leaves about {} MiB for graphs and activations before capture",
-            mib_whole(Quantity::exact(GUIDE_MIDDLE))
+    let rank = context.worlds().first().and_then(|world| world.slack_use.as_ref()).map(|used| used.rank);
+    let facts = rank.and_then(|rank| context.facts_of(rank));
+    let found = facts.and_then(|facts| solve(facts, &Change::default(), Goal::Headroom(GUIDE_MIDDLE)).ok());
+    let finding = match found {
+        Some((change, then)) => finding.advise(format!(
+            "{}: down, not up. It leaves {} MiB of slack for graphs and activations, and {} tokens or more",
+            change.flags(false).join(" "),
+            mib_text(then.slack),
+            group_digits(then.tokens.0)
         )),
-        None => finding.advise("lower --mem-fraction-static: graphs and activations must fit in pre × (1 − f)"),
+        None => {
+            finding.advise("lower --mem-fraction-static: graphs and activations must fit in pre × (1 − f)")
+        }
     };
     match stage {
         Stage::GraphPrefill => finding.advise("or lower --piecewise-cuda-graph-max-tokens (up to 0.5.12) or --cuda-graph-max-bs-prefill (from 0.5.15)"),

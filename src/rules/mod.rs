@@ -3,14 +3,22 @@
 //! A rule looks at one launch and gives findings. It never changes facts, and no other module judges. The registry is what
 //! `vramledger explain` and the README's table are made of.
 
+mod budget_dead_zone;
+mod budget_exceeded;
+mod budget_exhausted;
+mod budget_underused;
+mod cell_mismatch;
 mod claim_mismatch;
 mod device_saturated;
 mod device_unclear;
 mod foreign_process;
 mod headroom;
 mod held_before_start;
+mod kv_capped;
 mod launch_failed;
 mod memory_returned;
+mod pool_too_small;
+mod rank_limits_kv;
 mod ranks_unbalanced;
 mod reconciliation_failed;
 mod stage_missing;
@@ -19,8 +27,11 @@ mod stage_unfinished;
 mod support;
 mod unlogged_gap;
 mod unrecognised_lines;
+mod weights_expected;
 
 use crate::analysis::Unrecognised;
+use crate::budget::audit::{Audit, World};
+use crate::budget::plan::{Facts, PlanError};
 use crate::finding::{Finding, Severity};
 use crate::launch::{Launch, Rank};
 use crate::ledger::Ledger;
@@ -35,6 +46,10 @@ pub struct Context<'a> {
     pub launch: &'a Launch,
     /// One ledger a rank.
     pub ledgers: &'a [Ledger],
+    /// The budget, where there are figures for one.
+    pub audit: Option<&'a Audit>,
+    /// What a what-if starts from, one entry a world of the audit.
+    pub facts: &'a [Result<Facts, PlanError>],
     /// One device choice a rank.
     pub devices: &'a [DeviceChoice],
     /// All observations.
@@ -57,6 +72,22 @@ impl<'a> Context<'a> {
     /// The reconciliation of one rank.
     pub fn reconciliation(&self, rank: usize) -> Option<&'a Reconciliation> {
         self.reconciliations.iter().find(|one| one.rank == rank).copied()
+    }
+
+    /// The worlds of the audit.
+    pub fn worlds(&self) -> &'a [World] {
+        self.audit.map_or(&[], |audit| audit.worlds.as_slice())
+    }
+
+    /// The facts of the world that a rank belongs to.
+    pub fn facts_of(&self, rank: usize) -> Option<&'a Facts> {
+        let world = self.worlds().iter().position(|world| world.ranks.contains(&rank))?;
+        self.facts.get(world)?.as_ref().ok()
+    }
+
+    /// The tag of a rank.
+    pub fn tag(&self, rank: usize) -> &'a str {
+        self.launch.ranks.get(rank).map_or("", |rank| rank.tag.text.as_str())
     }
 
     /// The size of the card that a rank runs on, from its sample.
@@ -88,8 +119,8 @@ impl std::fmt::Debug for Rule {
     }
 }
 
-/// All rules, by code.
-pub static RULES: [&Rule; 17] = [
+/// All rules, by code. Codes from VL020 on are about the budget; the numbers between the blocks are kept for later rules.
+pub static RULES: [&Rule; 25] = [
     &launch_failed::RULE,
     &stage_missing::RULE,
     &stage_unfinished::RULE,
@@ -107,6 +138,14 @@ pub static RULES: [&Rule; 17] = [
     &unrecognised_lines::RULE,
     &device_unclear::RULE,
     &unrecognised_lines::CUT_SHORT,
+    &budget_exhausted::RULE,
+    &budget_dead_zone::RULE,
+    &budget_underused::RULE,
+    &budget_exceeded::RULE,
+    &kv_capped::RULE,
+    &rank_limits_kv::RULE,
+    &pool_too_small::RULE,
+    &cell_mismatch::RULE,
 ];
 
 /// The rule of this code or name, letter case aside.
@@ -135,8 +174,9 @@ mod tests {
 
     #[test]
     fn codes_and_names_are_unique_and_documented() {
-        for (index, rule) in RULES.iter().enumerate() {
-            assert_eq!(rule.code, format!("VL{:03}", index + 1), "codes count up");
+        let blocks = (1..=17).chain(20..);
+        for (number, rule) in blocks.zip(RULES.iter()) {
+            assert_eq!(rule.code, format!("VL{number:03}"), "codes count up within their block");
             assert!(RULES.iter().filter(|other| other.name == rule.name).count() == 1, "{}", rule.name);
             assert!(rule.explanation.len() > 200, "{} wants a page that helps", rule.name);
         }
