@@ -2,24 +2,48 @@
 
 use super::Exit;
 use super::arguments::{ColorWhen, Format, ReportArguments};
-use super::output::{Target, complain};
+use super::output::{Target, complain, is_broken_pipe};
 use crate::analysis::{Analysis, Settings, SourceReading, analyse};
 use crate::input::Source;
 use crate::read::read_source;
+use crate::redact::Redactor;
 use crate::render::{TableOptions, terminal};
 use std::io::IsTerminal;
 use std::path::Path;
 
 /// Reads everything that was named, and prints the report.
 pub fn run(arguments: &ReportArguments, color: ColorWhen) -> anyhow::Result<Exit> {
+    let mut redactor =
+        arguments.redacts().then(|| Redactor::new(arguments.redact_pattern.clone())).transpose()?;
+    let result = report(arguments, color, &mut redactor);
+    match (result, redactor) {
+        // Messages quote names of files: they travel with the report into tickets and logs of CI.
+        (Err(error), Some(mut redactor)) if !is_broken_pipe(&error) => {
+            Err(anyhow::anyhow!("{}", redactor.text(&format!("{error:#}"))))
+        }
+        (result, _) => result,
+    }
+}
+
+fn report(
+    arguments: &ReportArguments,
+    color: ColorWhen,
+    redactor: &mut Option<Redactor>,
+) -> anyhow::Result<Exit> {
     let sources = sources(arguments)?;
     let target = Target::open(arguments.output.as_deref(), color)?;
     let mut settings = Settings { mapped: arguments.map.clone(), ..Settings::default() };
     for threshold in &arguments.threshold {
         settings.thresholds.set(threshold)?;
     }
-    let (readings, unreadable) = read_all(&sources);
-    let analysis = analyse(readings, &settings);
+    let (mut readings, unreadable) = read_all(&sources, redactor);
+    if let Some(redactor) = redactor {
+        redactor.readings(&mut readings);
+    }
+    let mut analysis = analyse(readings, &settings);
+    if let Some(redactor) = redactor {
+        redactor.analysis(&mut analysis);
+    }
     if analysis.is_empty() {
         for source in &analysis.sources {
             if let Some(instead) = &source.found_instead {
@@ -84,7 +108,7 @@ fn sources(arguments: &ReportArguments) -> anyhow::Result<Vec<Source>> {
 }
 
 /// Reads all sources. A bad one is complained of and never stops the others.
-fn read_all(sources: &[Source]) -> (Vec<SourceReading>, bool) {
+fn read_all(sources: &[Source], redactor: &mut Option<Redactor>) -> (Vec<SourceReading>, bool) {
     let mut readings = Vec::new();
     let mut unreadable = false;
     for source in sources {
@@ -92,7 +116,11 @@ fn read_all(sources: &[Source]) -> (Vec<SourceReading>, bool) {
             Ok(reading) => readings.push(reading),
             Err(error) => {
                 unreadable = true;
-                complain(&error.to_string());
+                let message = error.to_string();
+                match redactor {
+                    Some(redactor) => complain(&redactor.text(&message)),
+                    None => complain(&message),
+                }
             }
         }
     }

@@ -67,6 +67,11 @@ impl ServerArgs {
         &self.entries
     }
 
+    /// All entries, to be redacted: keys stay as they are.
+    pub(crate) fn entries_mut(&mut self) -> impl Iterator<Item = (&str, &mut Argument)> {
+        self.entries.iter_mut().map(|(key, value)| (key.as_str(), value))
+    }
+
     /// The value of `key`. `None` where the line does not hold it: unknown, not the default.
     pub fn get(&self, key: &str) -> Option<&Argument> {
         self.entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
