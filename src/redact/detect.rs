@@ -1,7 +1,7 @@
 //! What gives itself away by its form: tokens, addresses, names in URLs and paths.
 //!
-//! One table of patterns, none of which can run away: the regex crate is linear, and every repetition that could be tried
-//! again from each byte is bounded. One search with all of them tells which are worth running.
+//! One table of patterns. The regex crate searches in linear time; a repetition is bounded only where many matches could
+//! each look far ahead. One search with all of them tells which are worth running.
 
 use super::edit::Span;
 use super::keyed::Keys;
@@ -48,32 +48,28 @@ static FORMS: &[Form] = &[
     form(r"(?i:basic)\s{1,4}([A-Za-z0-9+/]{8,}={0,2})", &[Kind::Secret], base64),
     // Shared keys of Azure storage and of anything else that has 64 bytes of Base64.
     form(r"[A-Za-z0-9+/]{86}==", &[Kind::Secret], |_, found| Some(found)),
-    form(r"://([^\s/?#'\x22<>]{1,512})@", &[Kind::Secret], |_, found| Some(found)),
+    form(r"://([^\s/?#'\x22<>]+)@", &[Kind::Secret], |_, found| Some(found)),
     form(
-        r"[?&][A-Za-z0-9_-]{0,32}(?i:token|secret|signature|credential|password|sig|key|auth|code)=([^\s&'\x22<>#]{1,4096})",
+        r"[?&][A-Za-z0-9_-]{0,32}(?i:token|secret|signature|credential|password|sig|key|auth|code)=([^\s&'\x22<>#]+)",
         &[Kind::Secret],
         |_, found| Some(found),
     ),
     form(
-        r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}",
+        r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24}",
         &[Kind::Email],
         |_, found| Some(found),
     ),
     // `name@machine:~$`, `name@machine:/path`.
     form(
-        r"(?-u:\b)([A-Za-z_][A-Za-z0-9_-]{0,31})@([A-Za-z][A-Za-z0-9.-]{0,252}):[~/]",
+        r"(?-u:\b)([A-Za-z_][A-Za-z0-9_-]{0,31})@([A-Za-z][A-Za-z0-9.-]*):[~/]",
         &[Kind::User, Kind::Host],
         |_, found| Some(found),
     ),
-    form(
-        r"://(?:[^\s/?#'\x22<>]{1,512}@)?([A-Za-z0-9][A-Za-z0-9._-]{0,252})",
-        &[Kind::Host],
-        |text, found| {
-            let host = text.get(found.clone())?.trim_end_matches(['.', '-', '_']);
-            hosts::is_name(host).then(|| found.start..found.start + host.len())
-        },
-    ),
-    form(r"(?:[A-Za-z0-9_-]{1,63}\.){1,16}[A-Za-z]{2,24}", &[Kind::Host], |text, found| {
+    form(r"://(?:[^\s/?#'\x22<>]+@)?([A-Za-z0-9][A-Za-z0-9._-]*)", &[Kind::Host], |text, found| {
+        let host = text.get(found.clone())?.trim_end_matches(['.', '-', '_']);
+        hosts::is_name(host).then(|| found.start..found.start + host.len())
+    }),
+    form(r"(?:[A-Za-z0-9_-]+\.)+[A-Za-z]{2,24}", &[Kind::Host], |text, found| {
         let words = text.get(found.clone())?;
         // A call or a longer word: code, no machine.
         let after = text.as_bytes().get(found.end);
@@ -105,10 +101,13 @@ static FORMS: &[Form] = &[
         let marked = address.contains(':') || address.bytes().any(|byte| byte.is_ascii_alphabetic());
         (marked && apart(text, &found, b":-")).then_some(found)
     }),
-    form(r"/(?:home|Users)/([^\s/\\'\x22`,:;()<>\[\]{}|=&?#]{1,64})", &[Kind::User], |_, found| Some(found)),
-    form(r"(?i:\\users)\\{1,4}([^\\/:*?\x22<>|'\r\n]{1,64})\\", &[Kind::User], |_, found| Some(found)),
-    form(r"(?i:\\users)\\{1,4}([^\\/:*?\x22<>|'\s]{1,64})", &[Kind::User], |_, found| Some(found)),
+    form(r"/(?:home|Users)/([^\s/\\'\x22`,:;()<>\[\]{}|=&?#]+)", &[Kind::User], |_, found| Some(found)),
+    form(r"(?i:\\users)\\{1,4}([^\\/:*?\x22<>|'\r\n]+)\\", &[Kind::User], |_, found| Some(found)),
+    form(r"(?i:\\users)\\{1,4}([^\\/:*?\x22<>|'\s]+)", &[Kind::User], |_, found| Some(found)),
     form(r"(?-u:\b)(?:GPU|MIG)-[0-9A-Fa-f]{6}[0-9A-Fa-f-]*", &[Kind::Gpu], |_, found| Some(found)),
+    form(r"(?i:serial[ _]?number)\s{0,64}[:=]\s{0,4}([A-Za-z0-9]{6,32})", &[Kind::Gpu], |_, found| {
+        Some(found)
+    }),
 ];
 
 /// All searches, ready to run.

@@ -17,7 +17,7 @@ const MOST_DEVICES: usize = 256;
 pub(super) fn write(page: &mut Page, analysis: &Analysis, options: &TableOptions) {
     sources(page, analysis);
     if !options.quiet {
-        not_shown_yet(page, analysis);
+        not_shown_elsewhere(page, analysis);
     }
     if let Some(redaction) = &analysis.redaction {
         page.gap();
@@ -25,7 +25,8 @@ pub(super) fn write(page: &mut Page, analysis: &Analysis, options: &TableOptions
     }
 }
 
-fn not_shown_yet(page: &mut Page, analysis: &Analysis) {
+/// What no launch, no device table and no finding showed.
+fn not_shown_elsewhere(page: &mut Page, analysis: &Analysis) {
     if analysis.launches.is_empty() && !analysis.observations.is_empty() {
         devices(page, &analysis.observations);
         for note in analysis.notes.iter().take(MOST_LINES) {
