@@ -63,8 +63,7 @@ const PLANTED: [&str; 46] = [
     "ssh-host-3",
 ];
 
-const HEAD: &str =
-    "[2026-11-29 13:51:19] Started by annlee, see /home/annlee/run.sh and C:\\Users\\Eve Smith\\run.bat\n";
+const HEAD: &str = "[2026-11-29 13:51:19] Started by annlee, see /home/annlee/run.sh\n";
 
 /// Arguments with something planted under every key that may hold it.
 fn arguments() -> String {
@@ -100,6 +99,7 @@ const LINES: &str = "\
 [2026-11-29 13:51:45] buffer for Authorization: Bearer bearer-5f4dcc3b5aa7 then Basic YWxhZGRpbjpvcGVuc2VzYW1l is 3.5 GB big
 [2026-11-29 13:51:46] buffer postgres://dbuser:dbpass@10.20.30.41/x ann.lee@corp.example aa:bb:cc:dd:ee:0f is 3.5 GB big
 [2026-11-29 13:51:46] buffer annlee@ssh-host-3:~$ unrec-acme-42 projecthush is 3.5 GB big
+[2026-11-29 13:51:46] buffer of C:\\Users\\Eve Smith\\run.bat is 3.5 GB big
 [2026-11-29 13:52:05] max_total_num_tokens=845985, chunked_prefill_size=8192, max_prefill_tokens=16384, max_running_requests=4096, context_len=8192, available_gpu_mem=19.31 GB
 [2026-11-29 13:52:05] The server is fired up and ready to roll!
 ";
@@ -204,12 +204,8 @@ fn nothing_planted_survives_in_any_output() {
 fn what_is_planted_shows_without_redaction() {
     let corpus = corpus();
     let (output, _) = run(&corpus.files, &["--format", "json", "--no-redact"]);
-    let unseen: Vec<&str> = PLANTED
-        .into_iter()
-        .filter(|secret| !output.contains(&secret.replace('\\', "\\\\")) && !output.contains(secret))
-        .collect();
-    // Lines that no report quotes; they stand in the corpus in case one ever does.
-    assert!(unseen.len() <= 5, "{unseen:?}");
+    let unseen: Vec<&str> = PLANTED.into_iter().filter(|secret| !output.contains(secret)).collect();
+    assert!(unseen.is_empty(), "{unseen:?}");
     assert_eq!(serde_json::from_str::<Value>(&output).unwrap()["redaction"], Value::Null);
     let (table, _) = run(&corpus.files, &[]);
     assert!(table.contains("gpu17.corp.example") && !table.contains("redacted:"), "{table}");
@@ -258,7 +254,7 @@ fn figures_places_and_structure_stay() {
     for fixture in ["tp1-normal-0.5.12", "tp2-unbalanced-warns-0.5.12", "capture-oom-0.5.12"] {
         let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(fixture).join("server.log");
         let report = |option: &str| {
-            let (json, _) = run(&[log.clone()], &["--format", "json", option]);
+            let (json, _) = run(std::slice::from_ref(&log), &["--format", "json", option]);
             serde_json::from_str::<Value>(&json).unwrap()
         };
         assert_same_but_words(&report("--redact"), &report("--no-redact"), fixture);

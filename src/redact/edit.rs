@@ -28,11 +28,18 @@ pub struct Edit {
     pub new: usize,
 }
 
-impl Edit {
-    /// Whether the piece overlaps these bytes of the text as read.
-    pub(super) fn touches(&self, start: usize, length: usize) -> bool {
-        self.start < start.saturating_add(length) && start < self.start.saturating_add(self.old)
+/// Where in the redacted text the first pseudonym stands that replaced any of these bytes of the text as read.
+pub(super) fn put_at(edits: &[Edit], start: usize, length: usize) -> Option<Range<usize>> {
+    let (mut taken, mut put) = (0, 0);
+    for edit in edits {
+        if edit.start < start.saturating_add(length) && start < edit.start + edit.old {
+            let at = (edit.start + put).checked_sub(taken)?;
+            return Some(at..at + edit.new);
+        }
+        taken += edit.old;
+        put += edit.new;
     }
+    None
 }
 
 /// Where a byte of the text as read stands in the redacted one. `None` where it was replaced.
@@ -95,6 +102,9 @@ mod tests {
     fn offsets_move_with_what_was_replaced_before_them() {
         let edits = [Edit { start: 2, old: 3, new: 8 }, Edit { start: 10, old: 6, new: 1 }];
         let at: Vec<Option<usize>> = [0, 2, 4, 5, 9, 10, 16].map(|offset| moved(&edits, offset)).to_vec();
+        assert_eq!(put_at(&edits, 4, 3), Some(2..10));
+        assert_eq!(put_at(&edits, 15, 9), Some(15..16));
+        assert_eq!(put_at(&edits, 5, 5), None);
         assert_eq!(at, [Some(0), None, None, Some(10), Some(14), None, Some(16)]);
     }
 

@@ -35,7 +35,8 @@ impl Keys {
                 continue;
             }
             let Some(class) = class_of(key.as_str()) else { continue };
-            let found = value_at(text, at);
+            let Some(view) = within(text, class, at) else { continue };
+            let found = value_at(view, at);
             let Some(span) = span(text, class, &found, sign == ":") else { continue };
             // Not beyond a secret: what stands inside it is no key.
             if span.kind == Kind::Secret {
@@ -44,6 +45,24 @@ impl Keys {
             spans.push(span);
         }
     }
+}
+
+/// The text up to where a value is looked for; `None` where it cannot be one. Only a secret may reach to the end, and the
+/// search goes on behind it; reading far for each of the others would take quadratic time.
+fn within(text: &str, class: Class, at: usize) -> Option<&str> {
+    let rest = text.get(at..)?;
+    let opening = rest.trim_start_matches('\\').bytes().next();
+    let longest = match class {
+        Class::Secret => return Some(text),
+        Class::SecretIfQuoted => {
+            return matches!(opening, Some(b'"' | b'\'' | b'{' | b'[' | b'(')).then_some(text);
+        }
+        _ if matches!(opening, Some(b'{' | b'[' | b'(')) => return None,
+        Class::Model => 4096,
+        Class::Host | Class::User | Class::Gpu => 512,
+    };
+    let end = at.saturating_add(longest).min(text.len());
+    (at..=end).rev().find_map(|end| text.get(..end))
 }
 
 fn span(text: &str, class: Class, found: &Found, colon: bool) -> Option<Span> {

@@ -3,6 +3,7 @@
 //! Each structure is taken apart by all of its fields: a new field does not compile until somebody has decided here
 //! whether it may hold what must not be shown.
 
+use super::edit::put_at;
 use super::{Kind, Redaction, Redactor, hosts, keys};
 use crate::analysis::{Analysis, LaunchAnalysis, SourceFacts, SourceReading, Unrecognised};
 use crate::event::{Event, Field, Value};
@@ -127,27 +128,27 @@ impl Redactor {
         };
         for Field { name, value, place, length } in fields {
             let start = place.column.checked_sub(began).and_then(|start| usize::try_from(start).ok());
-            let replaced = start.is_some_and(|start| edits.iter().any(|edit| edit.touches(start, *length)));
+            let replaced =
+                start.and_then(|start| put_at(&edits, start, *length)).and_then(|put| text.get(put));
             self.place(place);
-            self.value(value, name, replaced);
+            self.value(value, replaced.filter(|_| keys::class_of(name) == Some(keys::Class::Secret)));
         }
         if !edits.is_empty() {
             self.edits.insert(place.clone(), edits);
         }
     }
 
-    /// A field's words. Where its line lost them, or its name says so, all of them go.
-    fn value(&mut self, value: &mut Value, name: &str, replaced: bool) {
-        let secret = matches!(keys::class_of(name), Some(keys::Class::Secret));
+    /// A field's words; all of them are the pseudonym, where the line has one in their place.
+    fn value(&mut self, value: &mut Value, pseudonym: Option<&str>) {
         let words: &mut dyn Iterator<Item = &mut String> = match value {
             Value::Word(word) => &mut std::iter::once(word),
             Value::List(items) => &mut items.iter_mut(),
             Value::Memory(_) | Value::Number(_) | Value::Cut => return,
         };
         for word in words {
-            self.owned(word);
-            if secret && replaced && !self.is_pseudonym(word) {
-                *word = self.pseudonym(Kind::Secret, word);
+            match pseudonym {
+                Some(pseudonym) => *word = pseudonym.to_string(),
+                None => self.owned(word),
             }
         }
     }
@@ -299,4 +300,25 @@ fn host_of(identity: &str) -> Option<&str> {
         },
     };
     hosts::is_name(host).then_some(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_of_each_envelope_is_known() {
+        for (identity, host) in [
+            ("gpu7 sglang[12]", Some("gpu7")),
+            ("pod/sglang-5d4f/server", Some("sglang-5d4f")),
+            ("sglang-5d4f server", Some("sglang-5d4f")),
+            ("web.1.abc@gpu7", Some("gpu7")),
+            ("sglang-1", None),
+            ("build and test", None),
+            ("rank3", None),
+            ("Actor pid=1, ip=10.0.0.1", None),
+        ] {
+            assert_eq!(host_of(identity), host, "{identity}");
+        }
+    }
 }
