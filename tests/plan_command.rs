@@ -117,7 +117,8 @@ fn model_files_are_read_or_complained_of() {
     std::fs::write(&index, r#"{"metadata": {"total_size": 16060522496}}"#).unwrap();
     let config = config.to_str().unwrap();
     let index = index.to_str().unwrap();
-    let (code, table, errors) = plan("fraction-too-low-0.5.12", &["--model-config", config, "--mem-fraction-static", "0.85"]);
+    let (code, table, errors) =
+        plan("fraction-too-low-0.5.12", &["--model-config", config, "--mem-fraction-static", "0.85"]);
     assert_eq!((code, errors.as_str()), (0, ""));
     assert!(table.contains("131,072"), "{table}");
     let (code, table, _) =

@@ -43,7 +43,8 @@ pub struct Tokens {
     pub predicted: Option<(i128, i128)>,
     /// What changed the count after the division, at its middle.
     pub steps: Vec<CapStep>,
-    /// `max_total_num_tokens`, or the pool's own count where no summary was printed.
+    /// `max_total_num_tokens`, or the pool's own count where no summary was printed; with post-capture sizing, the tokens
+    /// that addresses were reserved for.
     pub printed: Option<i128>,
     /// Where it is printed.
     pub place: Option<Place>,
@@ -65,12 +66,13 @@ impl Tokens {
         world: &World,
     ) -> Option<Tokens> {
         let launch = inputs.launch;
-        let (printed, place) = printed(inputs, world).unzip();
+        let reserved = world.post_capture.as_ref().and_then(|audit| audit.reserved_tokens);
+        let (printed, place) = match reserved {
+            Some(tokens) => (Some(tokens), world.post_capture.as_ref().and_then(|audit| audit.place.clone())),
+            None => printed(inputs, world).unzip(),
+        };
         let budget = fraction.and_then(|fraction| world.budget(fraction));
-        let divided = budget.zip(world.cell).and_then(|(budget, cell)| {
-            let (low, high) = cell.bounds();
-            Some((budget.tokens(high)?.0, budget.tokens(low)?.1))
-        });
+        let divided = budget.zip(world.cell).and_then(|(budget, cell)| Some(cell.tokens(budget.rest()?)));
         if printed.is_none() && divided.is_none() {
             return None;
         }
