@@ -7,7 +7,6 @@ use super::Launch;
 use super::duplicates::Repeats;
 use super::sorter::Sorter;
 use crate::event::{Event, Role};
-use crate::place::Place;
 use crate::server_args::ServerArgs;
 use crate::stage::Coordinates;
 use std::collections::HashMap;
@@ -45,7 +44,7 @@ pub(super) enum ItemKind {
     /// A `server_args=` line with its typed arguments.
     Arguments(Arc<Event>, Arc<ServerArgs>),
     /// The same line as an earlier one.
-    Repeat { place: Place, original: Arc<Event> },
+    Repeat { event: Arc<Event>, original: Arc<Event> },
     /// Requests were served from here on.
     Served,
     /// So many lines of traffic in a row (retractions): counted, not kept.
@@ -72,9 +71,9 @@ impl LaunchBuilder {
         }
         let event = Arc::new(event);
         let (stream, line) = (Arc::clone(&event.stream), event.place.line);
-        // Repeats are looked for across streams: stdout and stderr may carry different envelopes.
+        // Repeats are looked for across streams: one of the copies may carry no envelope.
         let kind = match (self.repeats.original_of(&event), arguments) {
-            (Some(original), _) => ItemKind::Repeat { place: event.place.clone(), original },
+            (Some(original), _) => ItemKind::Repeat { event, original },
             (None, Some(arguments)) => ItemKind::Arguments(event, arguments),
             (None, None) => ItemKind::Event(event),
         };
