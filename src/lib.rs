@@ -18,6 +18,7 @@ pub mod render;
 pub mod report;
 pub mod rules;
 pub mod server_args;
+pub mod snapshot;
 pub mod stage;
 pub mod text;
 pub mod thresholds;
