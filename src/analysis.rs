@@ -5,6 +5,7 @@
 use crate::event::{Event, Field};
 use crate::finding::{Finding, Severity};
 use crate::grammar::nvidia_smi::DumpNote;
+use crate::holders::{Breakdown, SnapshotSource, Unmatched, breakdowns, match_snapshots};
 use crate::launch::{Launch, Outcome, Rank};
 use crate::ledger::Ledger;
 use crate::observe::Observation;
@@ -89,6 +90,8 @@ pub struct LaunchAnalysis {
     pub ledgers: Vec<Ledger>,
     /// One choice a rank.
     pub devices: Vec<DeviceChoice>,
+    /// Who holds the memory: the breakdowns of each rank, in the order of `launch.ranks`.
+    pub holders: Vec<Vec<Breakdown>>,
     /// Findings, worst first.
     pub findings: Vec<Finding>,
 }
@@ -100,6 +103,8 @@ pub struct Settings {
     pub thresholds: Thresholds,
     /// `--map TP0=3`: rank tag and device.
     pub mapped: Vec<(String, u32)>,
+    /// `--snapshot`: PyTorch's memory snapshots of the last launch's processes.
+    pub snapshots: Vec<SnapshotSource>,
 }
 
 /// The whole result.
@@ -117,6 +122,8 @@ pub struct Analysis {
     pub reconciliations: Vec<Reconciliation>,
     /// Lines that no grammar knew.
     pub unrecognised: Vec<Unrecognised>,
+    /// Snapshots that no rank was found for.
+    pub unmatched_snapshots: Vec<Unmatched>,
 }
 
 /// Analyses everything that was read.
@@ -128,6 +135,7 @@ pub fn analyse(readings: Vec<SourceReading>, settings: &Settings) -> Analysis {
         notes: Vec::new(),
         reconciliations: Vec::new(),
         unrecognised: Vec::new(),
+        unmatched_snapshots: Vec::new(),
     };
     let mut launches = Vec::new();
     for reading in readings {
@@ -160,6 +168,17 @@ pub fn analyse(readings: Vec<SourceReading>, settings: &Settings) -> Analysis {
                 (observation, sample),
             ));
         }
+        // A snapshot has no clock: as a dump without one, it is of the last launch.
+        let of_launch = if Some(index) == last_with_ranks { settings.snapshots.as_slice() } else { &[] };
+        let (matched, unmatched) = match_snapshots(&launch, of_launch);
+        analysis.unmatched_snapshots.extend(unmatched);
+        let holders = launch.ranks.iter().zip(&ledgers).zip(&matched).enumerate();
+        let holders = holders
+            .map(|(rank, ((facts, ledger), snapshot))| {
+                let reconciliation = analysis.reconciliation(index, rank);
+                breakdowns(&launch, facts, ledger, reconciliation, snapshot.as_ref())
+            })
+            .collect();
         let context = Context {
             launch: &launch,
             ledgers: &ledgers,
@@ -170,7 +189,7 @@ pub fn analyse(readings: Vec<SourceReading>, settings: &Settings) -> Analysis {
             thresholds: &settings.thresholds,
         };
         let findings = rules::check(&context);
-        analysis.launches.push(LaunchAnalysis { launch, ledgers, devices, findings });
+        analysis.launches.push(LaunchAnalysis { launch, ledgers, devices, holders, findings });
     }
     analysis
 }

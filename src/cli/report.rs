@@ -3,6 +3,7 @@
 use super::Exit;
 use super::arguments::{ColorWhen, Format, ReportArguments};
 use super::output::{Target, complain};
+use super::snapshot;
 use crate::analysis::{Analysis, Settings, SourceReading, analyse};
 use crate::input::Source;
 use crate::read::read_source;
@@ -14,11 +15,13 @@ use std::path::Path;
 pub fn run(arguments: &ReportArguments, color: ColorWhen) -> anyhow::Result<Exit> {
     let sources = sources(arguments)?;
     let target = Target::open(arguments.output.as_deref(), color)?;
-    let mut settings = Settings { mapped: arguments.map.clone(), ..Settings::default() };
+    let (snapshots, no_snapshot) = snapshot::read_all(&arguments.snapshot);
+    let mut settings = Settings { mapped: arguments.map.clone(), snapshots, ..Settings::default() };
     for threshold in &arguments.threshold {
         settings.thresholds.set(threshold)?;
     }
     let (readings, unreadable) = read_all(&sources);
+    let unreadable = unreadable || no_snapshot;
     let analysis = analyse(readings, &settings);
     if analysis.is_empty() {
         for source in &analysis.sources {
@@ -105,5 +108,9 @@ fn warn_of_useless_sources(analysis: &Analysis) {
         if let Some(instead) = &source.found_instead {
             complain(&format!("{}: {instead}", source.name));
         }
+    }
+    for snapshot in &analysis.unmatched_snapshots {
+        let (name, device, why) = (&snapshot.name, snapshot.device, snapshot.why);
+        complain(&format!("{name}, GPU {device}: {why}; not part of the report"));
     }
 }

@@ -6,12 +6,14 @@ mod entries;
 mod findings;
 mod fold;
 mod header;
+mod holders;
 mod ledger;
 mod names;
 mod page;
 mod quote;
 mod rest;
 mod sheet;
+mod snapshot;
 mod verdict;
 
 #[cfg(test)]
@@ -23,6 +25,8 @@ use crate::analysis::{Analysis, LaunchAnalysis};
 use crate::ledger::Ledger;
 use crate::observe::Observation;
 use page::Page;
+
+pub use snapshot::{SnapshotView, snapshot};
 
 /// How the terminal report looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +55,7 @@ pub fn terminal(analysis: &Analysis, options: &TableOptions) -> String {
             header::write(&mut page, &view);
             ledger::write(&mut page, &view, options);
             bridge::write(&mut page, &view, options);
+            holders::write(&mut page, &view, options.per_rank);
         } else if analysis.launches.len() > 1 && !launch.findings.is_empty() {
             header::write_name(&mut page, &view);
         }

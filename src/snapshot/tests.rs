@@ -99,7 +99,7 @@ fn sites_are_the_programs_own_lines() {
         })
         .collect();
     assert_eq!(named[0], ("kv_pool /srv/record.py:7".to_string(), 1, 100 * MIB));
-    assert!(named.contains(&("weights /srv/record.py:6".to_string(), 3, 10 * MIB)), "{named:?}");
+    assert!(named.contains(&("weights /srv/record.py:6".to_string(), 3, 9 * MIB)), "{named:?}");
     assert!(!named.iter().any(|(name, ..)| name.contains("graphs.py")), "not PyTorch's own: {named:?}");
     let total: Quantity = device.sites.iter().map(|site| site.held).sum();
     assert_eq!(total, device.totals.allocated);
@@ -139,7 +139,7 @@ fn other_files_are_named() {
     let problem = |bytes: &[u8]| read(bytes.to_vec()).unwrap_err();
     assert_eq!(problem(b""), SnapshotError::Empty);
     assert_eq!(problem(b" \n"), SnapshotError::Empty);
-    assert_eq!(problem(b"[2026-11-29 13:51:41] Load weight begin."), problem(b"[2026"));
+    assert!(matches!(problem(b"[2026-11-29 13:51:41] Load weight begin."), SnapshotError::Json(_)));
     assert_eq!(problem(b"PK\x03\x04"), SnapshotError::NeitherForm);
     assert!(matches!(problem(b"{\"a\": "), SnapshotError::Json(_)));
     assert!(matches!(problem(&b"[".repeat(100_000)), SnapshotError::Json(_)));
