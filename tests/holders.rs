@@ -30,7 +30,7 @@ fn run(arguments: &[&Path]) -> (i32, String, String) {
 }
 
 fn json(arguments: &[&Path]) -> Value {
-    let with_format = [&[Path::new("--format"), Path::new("json")], arguments].concat();
+    let with_format = [arguments, &[Path::new("--format"), Path::new("json")]].concat();
     let (_, report, errors) = run(&with_format);
     serde_json::from_str(&report).unwrap_or_else(|_| panic!("{errors}"))
 }
@@ -192,7 +192,8 @@ fn the_report_shows_holders_and_uses() {
     let (log, dump, apps) =
         (folder.join("server.log"), folder.join("nvidia-smi.txt"), folder.join("query-compute-apps.csv"));
     let file = snapshot("tp1-normal-0.5.12.4711.pickle.gz");
-    let (code, report, errors) = run(&[&log, &dump, &apps, Path::new("--snapshot"), &file]);
+    // A snapshot needs no option: its content shows what it is.
+    let (code, report, errors) = run(&[&log, &dump, &apps, &file]);
     assert_eq!((code, errors.as_str()), (0, ""));
     for words in [
         "holders at the snapshot",
@@ -203,6 +204,9 @@ fn the_report_shows_holders_and_uses() {
     ] {
         assert!(report.contains(words), "{words} is missing:\n{report}");
     }
+    let (code, _, errors) = run(&[&file]);
+    assert_eq!(code, 2);
+    assert!(errors.contains("`vramledger snapshot FILE` shows one"), "{errors}");
     let (_, quiet, _) = run(&[&log, Path::new("--quiet"), Path::new("--snapshot"), &file]);
     assert!(!quiet.contains("holders"), "{quiet}");
 }

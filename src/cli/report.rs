@@ -15,7 +15,10 @@ use std::path::Path;
 pub fn run(arguments: &ReportArguments, color: ColorWhen) -> anyhow::Result<Exit> {
     let sources = sources(arguments)?;
     let target = Target::open(arguments.output.as_deref(), color)?;
-    let (snapshots, no_snapshot) = snapshot::read_all(&arguments.snapshot);
+    let named = arguments.files.iter().chain(&arguments.smi);
+    let found = named.filter(|path| snapshot::is_snapshot(path));
+    let (snapshots, no_snapshot) =
+        snapshot::read_all(&arguments.snapshot.iter().chain(found).collect::<Vec<_>>());
     let mut settings = Settings { mapped: arguments.map.clone(), snapshots, ..Settings::default() };
     for threshold in &arguments.threshold {
         settings.thresholds.set(threshold)?;
@@ -68,12 +71,22 @@ fn target_write(target: Target, arguments: &ReportArguments, analysis: &Analysis
 
 /// What to read: files in the order given, then dumps; standard input where nothing is named and something is piped in.
 fn sources(arguments: &ReportArguments) -> anyhow::Result<Vec<Source>> {
-    let named = arguments.files.iter().chain(&arguments.smi);
+    let named: Vec<_> = arguments.files.iter().chain(&arguments.smi).collect();
     let sources: Vec<Source> = named
-        .map(|path| if path == Path::new("-") { Source::Stdin } else { Source::Path(path.clone()) })
+        .iter()
+        .filter(|path| !snapshot::is_snapshot(path))
+        .map(|path| match path.as_path() {
+            stdin if stdin == Path::new("-") => Source::Stdin,
+            path => Source::Path(path.to_path_buf()),
+        })
         .collect();
     if sources.iter().filter(|source| **source == Source::Stdin).count() > 1 {
         anyhow::bail!("standard input (`-`) can be read only once");
+    }
+    if sources.is_empty() && !named.is_empty() {
+        anyhow::bail!(
+            "only memory snapshots are named: `vramledger snapshot FILE` shows one; a report wants the server's log too"
+        );
     }
     if !sources.is_empty() {
         return Ok(sources);

@@ -12,6 +12,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+/// Bytes of a file that tell what it is.
+const HEAD: u64 = 4096;
+
 /// A snapshot that was read.
 struct SnapshotFile {
     name: String,
@@ -74,6 +77,20 @@ pub fn read_all(paths: &[impl AsRef<Path>]) -> (Vec<SnapshotSource>, bool) {
     }
     let unreadable = sources.len() < paths.len();
     (sources, unreadable)
+}
+
+/// Whether a named file is a pickle: then it is a snapshot, however it was named. Pipes are not looked into, since what is
+/// read from them is gone.
+pub fn is_snapshot(path: &Path) -> bool {
+    let head = || -> std::io::Result<Vec<u8>> {
+        let mut head = Vec::new();
+        if std::fs::metadata(path)?.is_file() {
+            File::open(path)?.take(HEAD).read_to_end(&mut head)?;
+        }
+        Ok(head)
+    };
+    // A file that can't be read is complained of where it is read.
+    head().is_ok_and(|head| snapshot::is_pickle(&head))
 }
 
 fn read(path: &Path) -> anyhow::Result<SnapshotFile> {

@@ -53,11 +53,11 @@ fn torch_figures(event: &Event) -> Option<TorchFigures> {
     let reserved = event.memory("reserved").or_else(|| Some(allocated + unallocated?))?;
     let free: Quantity = unallocated.unwrap_or(reserved - allocated);
     let mut inside = vec![
-        Inside { label: "in tensors", amount: allocated },
-        Inside { label: "free, kept by PyTorch", amount: free },
+        Inside { label: "PyTorch: in tensors", amount: allocated },
+        Inside { label: "PyTorch: free, kept", amount: free },
     ];
     if let Some(amount) = event.memory("private pools") {
-        inside.push(Inside { label: "of that, in private pools", amount });
+        inside.push(Inside { label: "PyTorch: of that, in private pools", amount });
     }
     Some(TorchFigures { reserved, split: None, inside, basis: Basis::Logged })
 }

@@ -140,10 +140,10 @@ pub fn matrix(launch: &Launch, ledger: &Ledger, breakdown: &Breakdown) -> Matrix
     let outside = breakdown.share(Holder::OutsideTorch);
     let row = |usage: Use| {
         let logged = match usage {
-            Use::Weights => used(ledger, &[Stage::Weights], Some(Worker::Target)),
+            Use::Weights => used(ledger, &[Stage::Weights], Worker::Target),
             Use::KvCache => kv_cache(ledger),
-            Use::Draft => used(ledger, &DRAFTED, Some(Worker::Draft)),
-            Use::Graphs => used(ledger, &CAPTURES, None),
+            Use::Draft => used(ledger, &DRAFTED, Worker::Draft),
+            Use::Graphs => used(ledger, &CAPTURES, Worker::Target),
             Use::OutsideTorch => outside,
             Use::Activations | Use::Workspaces => None,
         };
@@ -170,12 +170,12 @@ const DRAFTED: [Stage; 6] = [
     Stage::GraphDraftExtend,
 ];
 
-/// What these stages used together. `None` where none of them has an amount.
-fn used(ledger: &Ledger, stages: &[Stage], worker: Option<Worker>) -> Option<Quantity> {
+/// What these stages of one model used together. `None` where none of them has an amount.
+fn used(ledger: &Ledger, stages: &[Stage], worker: Worker) -> Option<Quantity> {
     let amounts = stages
         .iter()
         .flat_map(|stage| ledger.stages(*stage))
-        .filter(|posting| worker.is_none_or(|worker| posting.worker == worker))
+        .filter(|posting| posting.worker == worker)
         .filter_map(|posting| posting.used);
     amounts.reduce(|one, other| one + other)
 }
@@ -190,5 +190,5 @@ fn kv_cache(ledger: &Ledger) -> Option<Quantity> {
             .filter(|posting| posting.worker == Worker::Target)
     };
     let parts = of_target().flat_map(|posting| &posting.parts).map(|part| part.size);
-    parts.reduce(|one, other| one + other).or_else(|| used(ledger, &stages, Some(Worker::Target)))
+    parts.reduce(|one, other| one + other).or_else(|| used(ledger, &stages, Worker::Target))
 }

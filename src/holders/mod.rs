@@ -110,7 +110,7 @@ impl Scope {
     }
 }
 
-/// A part of a holder's memory: explains it, and is never added to anything.
+/// A part of PyTorch's memory: explains it, and is never added to anything.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inside {
     /// What it is.
@@ -128,8 +128,6 @@ pub struct Share {
     pub amount: Quantity,
     /// How it is known.
     pub basis: Basis,
-    /// Parts of it.
-    pub inside: Vec<Inside>,
 }
 
 /// The memory of a rank's device by holder. The shares add up to the total within their intervals.
@@ -149,6 +147,8 @@ pub struct Breakdown {
     pub shares: Vec<Share>,
     /// Why they do, where they do.
     pub conflict: Option<String>,
+    /// Parts of PyTorch's pools, ordinary and private together.
+    pub inside: Vec<Inside>,
 }
 
 impl Breakdown {
@@ -185,8 +185,8 @@ impl TorchFigures {
             reserved: totals.reserved,
             split: summary.ordinary().zip(summary.private()),
             inside: vec![
-                Inside { label: "in tensors", amount: totals.allocated },
-                Inside { label: "free, kept by PyTorch", amount: totals.inactive },
+                Inside { label: "PyTorch: in tensors", amount: totals.allocated },
+                Inside { label: "PyTorch: free, kept", amount: totals.inactive },
             ],
             basis: Basis::Measured,
         }
@@ -266,6 +266,7 @@ pub(crate) fn split(
         place: None,
         shares: Vec::new(),
         conflict: None,
+        inside: Vec::new(),
     };
     let reserved = torch.as_ref().map(|torch| torch.reserved);
     let holds =
@@ -278,17 +279,13 @@ pub(crate) fn split(
         );
         return breakdown;
     }
-    let derived = |holder, amount| Share {
-        holder,
-        amount: not_below_zero(amount),
-        basis: Basis::Derived,
-        inside: vec![],
-    };
-    let process = |holder, amount| Share { holder, amount, basis: Basis::Measured, inside: vec![] };
+    let derived = |holder, amount| Share { holder, amount: not_below_zero(amount), basis: Basis::Derived };
+    let process = |holder, amount| Share { holder, amount, basis: Basis::Measured };
     breakdown.shares = match (torch, own) {
         (Some(torch), own) => {
             let reserved = torch.reserved;
-            let mut shares = of_torch(torch);
+            let mut shares = of_torch(&torch);
+            breakdown.inside = torch.inside;
             match own {
                 Some(own) => shares.extend([
                     derived(Holder::OutsideTorch, own - reserved),
@@ -309,13 +306,12 @@ fn not_below_zero(amount: Quantity) -> Quantity {
     Quantity::between(amount.low().max(0), amount.high().max(0))
 }
 
-fn of_torch(torch: TorchFigures) -> Vec<Share> {
-    let share = |holder, amount, inside| Share { holder, amount, basis: torch.basis, inside };
+fn of_torch(torch: &TorchFigures) -> Vec<Share> {
+    let share = |holder, amount| Share { holder, amount, basis: torch.basis };
     match torch.split {
-        Some((ordinary, private)) => vec![
-            share(Holder::OrdinaryPools, ordinary, Vec::new()),
-            share(Holder::PrivatePools, private, torch.inside),
-        ],
-        None => vec![share(Holder::TorchPools, torch.reserved, torch.inside)],
+        Some((ordinary, private)) => {
+            vec![share(Holder::OrdinaryPools, ordinary), share(Holder::PrivatePools, private)]
+        }
+        None => vec![share(Holder::TorchPools, torch.reserved)],
     }
 }

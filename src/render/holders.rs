@@ -6,7 +6,7 @@ use super::View;
 use super::names::rank_names;
 use super::page::{Page, Tone};
 use super::sheet::{Align, Note, Sheet, SheetRow};
-use crate::holders::{Breakdown, Cell, Matrix, Moment, Scope, Share, matrix};
+use crate::holders::{Breakdown, Cell, Inside, Matrix, Moment, Scope, Share, matrix};
 use crate::quantity::{Quantity, mib_text, mib_whole};
 
 /// So many ranks' holders are shown; the JSON report has all.
@@ -56,7 +56,7 @@ fn holders(page: &mut Page, view: &View<'_>, rank: usize, breakdown: &Breakdown)
     rows.push(SheetRow {
         cells: vec![total(breakdown.scope).to_string(), mib_text(breakdown.total), String::new()],
         tone: Tone::Strong,
-        notes: Vec::new(),
+        notes: breakdown.inside.iter().map(part).collect(),
     });
     Sheet { columns: columns.to_vec(), rows }.write(page);
     page.prose_behind((Tone::Dim, "  from "), Tone::Dim, &breakdown.sources.join(", "));
@@ -70,16 +70,18 @@ const fn total(scope: Scope) -> &'static str {
 }
 
 fn share(share: &Share) -> SheetRow {
-    let note = |(label, amount): (&str, Quantity)| Note {
-        label: label.to_string(),
-        figure: Some((1, mib_text(amount))),
+    let cells =
+        vec![share.holder.words().to_string(), mib_text(share.amount), share.basis.name().to_string()];
+    SheetRow { cells, tone: Tone::Plain, notes: Vec::new() }
+}
+
+/// A part of PyTorch's memory, below the sum: it is in it already.
+fn part(part: &Inside) -> Note {
+    Note {
+        label: part.label.to_string(),
+        figure: Some((1, mib_text(part.amount))),
         remark: String::new(),
         tone: Tone::Dim,
-    };
-    SheetRow {
-        cells: vec![share.holder.words().to_string(), mib_text(share.amount), share.basis.name().to_string()],
-        tone: Tone::Plain,
-        notes: share.inside.iter().map(|part| note((part.label, part.amount))).collect(),
     }
 }
 

@@ -130,12 +130,11 @@ fn breakdown(breakdown: &Breakdown) -> HoldersReport {
         holder: share.holder.name().to_string(),
         amount: amount(share.amount),
         basis: share.basis.name().to_string(),
-        inside: share
-            .inside
-            .iter()
-            .map(|part| InsideReport { label: part.label.to_string(), amount: amount(part.amount) })
-            .collect(),
     });
+    let inside = breakdown
+        .inside
+        .iter()
+        .map(|part| InsideReport { label: part.label.to_string(), amount: amount(part.amount) });
     HoldersReport {
         moment: breakdown.moment.name().to_string(),
         scope: breakdown.scope.name().to_string(),
@@ -143,6 +142,7 @@ fn breakdown(breakdown: &Breakdown) -> HoldersReport {
         sources: breakdown.sources.clone(),
         place: breakdown.place.as_ref().map(position),
         shares: shares.collect(),
+        inside: inside.collect(),
         conflict: breakdown.conflict.clone(),
     }
 }

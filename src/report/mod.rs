@@ -184,6 +184,8 @@ pub struct HoldersReport {
     pub place: Option<Position>,
     /// One share a holder. Empty where the figures contradict each other.
     pub shares: Vec<ShareReport>,
+    /// Parts of PyTorch's pools together, which explain and are not added.
+    pub inside: Vec<InsideReport>,
     /// Why they do.
     pub conflict: Option<String>,
 }
@@ -199,11 +201,9 @@ pub struct ShareReport {
     pub amount: Amount,
     /// `measured`, `logged` or `derived`.
     pub basis: String,
-    /// Parts of it, which explain and are not added.
-    pub inside: Vec<InsideReport>,
 }
 
-/// A part of a holder's share.
+/// A part of PyTorch's memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InsideReport {

@@ -186,3 +186,8 @@ pub fn read(bytes: Vec<u8>) -> Result<Snapshot, SnapshotError> {
         Some(_) => Err(SnapshotError::NeitherForm),
     }
 }
+
+/// Whether a file that begins with these bytes is a pickle of a protocol that is read here, packed or not.
+pub fn is_pickle(head: &[u8]) -> bool {
+    matches!(unpack::first_bytes(head), [pickle::PROTOCOL, 2..=5])
+}

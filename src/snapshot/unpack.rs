@@ -33,3 +33,14 @@ pub(super) fn unpack(bytes: Vec<u8>) -> Result<Vec<u8>, SnapshotError> {
         false => Ok(unpacked),
     }
 }
+
+/// The first bytes of what a file's first bytes hold: unpacked where they are gzip data, as far as they go.
+pub(super) fn first_bytes(head: &[u8]) -> [u8; 2] {
+    let mut first = [0; 2];
+    let mut plain = head;
+    let mut packed = MultiGzDecoder::new(head);
+    // A cut or broken head leaves zeros, which no form begins with.
+    let _ =
+        if head.starts_with(&GZIP) { packed.read_exact(&mut first) } else { plain.read_exact(&mut first) };
+    first
+}
