@@ -73,7 +73,7 @@ fn holders_and_outside_are_what_the_device_has_in_use() {
     let truth = truth();
     let folders: std::collections::BTreeSet<&str> =
         truth.iter().map(|case| case["file"].as_str().unwrap().rsplitn(4, '.').nth(3).unwrap()).collect();
-    let mut checked = 0;
+    let (mut checked, mut whole_devices) = (0, 0);
     for folder in folders {
         let cases: Vec<&Value> =
             truth.iter().filter(|case| case["file"].as_str().unwrap().starts_with(folder)).collect();
@@ -87,8 +87,7 @@ fn holders_and_outside_are_what_the_device_has_in_use() {
             let of_snapshot = |one: &&Value| one["sources"].as_array().unwrap().iter().any(|it| *it == path);
             let breakdown =
                 ranks.iter().flat_map(|rank| rank["holders"].as_array().unwrap()).find(of_snapshot);
-            // A snapshot of a start that failed before there were two figures has nothing to be held against.
-            let Some(breakdown) = breakdown else { continue };
+            let breakdown = breakdown.unwrap_or_else(|| panic!("{name} belongs to a rank"));
             let private: i64 = case["pools"]
                 .as_object()
                 .unwrap()
@@ -103,6 +102,7 @@ fn holders_and_outside_are_what_the_device_has_in_use() {
             }
             assert!(holds(amount("torch_private_pools"), private), "{name}: {breakdown}");
             if breakdown["scope"] == "device" {
+                whole_devices += 1;
                 assert!(holds(&breakdown["total"], bytes("total") - bytes("free")), "{name}: {breakdown}");
                 let outside = bytes("own_process") - bytes("reserved");
                 assert!(holds(amount("outside_torch"), outside), "{name}: {outside} in {breakdown}");
@@ -118,7 +118,11 @@ fn holders_and_outside_are_what_the_device_has_in_use() {
             checked += 1;
         }
     }
-    assert!(checked >= 14, "only {checked} snapshots were held against the truth");
+    assert_eq!(
+        (checked, whole_devices),
+        (truth.len(), truth.len() - 1),
+        "all but the start refused without a dump"
+    );
 }
 
 #[test]

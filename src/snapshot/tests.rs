@@ -153,6 +153,16 @@ fn other_files_are_named() {
 }
 
 #[test]
+fn entries_are_counted_against_the_limit() {
+    let mut tree = tree::Tree::new();
+    let list = tree.container().unwrap();
+    tree.count(tree::MOST_ENTRIES - 3).unwrap();
+    tree.extend(list, std::iter::once(tree::Value::Nothing)).unwrap();
+    assert_eq!(tree.extend(list, std::iter::once(tree::Value::Nothing)), Err(tree::Excess::Entries));
+    assert_eq!(tree.container(), Err(tree::Excess::Entries));
+}
+
+#[test]
 fn a_gzip_bomb_is_refused() {
     let bomb = gzip(&vec![b' '; 64 << 20]);
     assert!(bomb.len() < 100_000);

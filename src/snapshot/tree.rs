@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 
-/// Containers and their items that may be kept: one entry takes 16 bytes, a container 40.
-pub(super) const MOST_ENTRIES: usize = 1 << 26;
+/// Entries that may be kept: an item of 16 bytes is one, a container of 40 bytes two. A snapshot with a history of 100,000
+/// events and stacks of 50 frames has 7 million.
+pub(super) const MOST_ENTRIES: usize = 1 << 25;
 /// How deep containers may be nested. A snapshot needs 8.
 pub(super) const DEEPEST: u8 = 64;
 /// Entries of a dictionary that is read as a record; PyTorch's have at most 16.
