@@ -6,7 +6,8 @@
 //! private pool had 22.00 MiB reserved and nothing allocated. So it is a lower bound of what those pools hold, part of
 //! 'reserved but unallocated', and nothing to add. PyTorch 1 prints reserved itself, and not the process's own memory.
 
-use super::{Breakdown, Inside, MatchedSnapshot, Moment, Scope, TorchFigures, split};
+use super::split::{TorchFigures, split};
+use super::{Breakdown, Inside, MatchedSnapshot, Moment, Scope};
 use crate::event::{Event, Role};
 use crate::launch::{Launch, Rank};
 use crate::quantity::Quantity;

@@ -8,11 +8,12 @@
 mod failure;
 mod matrix;
 mod snapshots;
+mod split;
 
 #[cfg(test)]
 mod tests;
 
-pub use matrix::{Cell, Column, Matrix, USES, Use, UseRow, matrix};
+pub use matrix::{COLUMNS, Cell, Column, Matrix, USES, Use, UseRow, matrix};
 pub use snapshots::{MatchedSnapshot, SnapshotSource, Unmatched, match_snapshots};
 
 use crate::launch::{Launch, Rank};
@@ -20,7 +21,7 @@ use crate::ledger::Ledger;
 use crate::place::Place;
 use crate::quantity::Quantity;
 use crate::reconcile::{Basis, BridgeTerm, Reconciliation};
-use crate::snapshot::DeviceSummary;
+use split::{TorchFigures, split};
 
 /// Who holds memory. Some are sums of others, for where nothing tells these apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -165,34 +166,6 @@ impl Breakdown {
     }
 }
 
-/// What PyTorch says of its own memory on a device.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct TorchFigures {
-    /// Everything it got from the driver.
-    pub(crate) reserved: Quantity,
-    /// Ordinary and private pools, where told apart.
-    pub(crate) split: Option<(Quantity, Quantity)>,
-    /// Parts of the reserved memory.
-    pub(crate) inside: Vec<Inside>,
-    /// How they are known.
-    pub(crate) basis: Basis,
-}
-
-impl TorchFigures {
-    fn of(summary: &DeviceSummary) -> TorchFigures {
-        let totals = &summary.totals;
-        TorchFigures {
-            reserved: totals.reserved,
-            split: summary.ordinary().zip(summary.private()),
-            inside: vec![
-                Inside { label: "PyTorch: in tensors", amount: totals.allocated },
-                Inside { label: "PyTorch: free, kept", amount: totals.inactive },
-            ],
-            basis: Basis::Measured,
-        }
-    }
-}
-
 /// All breakdowns that the facts of one rank allow: at its failure, with its snapshot, else with the dump alone.
 pub fn breakdowns(
     launch: &Launch,
@@ -247,71 +220,5 @@ impl Dump {
             used: reconciliation.amount(BridgeTerm::UsedByInstrument)?,
             own: own.and_then(|owner| owner.process.used),
         })
-    }
-}
-
-/// Splits what is in use between the holders; what is left is the last one's.
-pub(crate) fn split(
-    moment: Moment,
-    scope: Scope,
-    total: Quantity,
-    own: Option<Quantity>,
-    torch: Option<TorchFigures>,
-) -> Breakdown {
-    let mut breakdown = Breakdown {
-        moment,
-        scope,
-        total,
-        sources: Vec::new(),
-        place: None,
-        shares: Vec::new(),
-        conflict: None,
-        inside: Vec::new(),
-    };
-    let reserved = torch.as_ref().map(|torch| torch.reserved);
-    let holds =
-        own.into_iter().chain(reserved).find(|part| part.more_than(total) == crate::quantity::Certainty::Yes);
-    let beyond_own = reserved.zip(own).filter(|(reserved, own)| reserved.low() > own.high());
-    if holds.is_some() || beyond_own.is_some() {
-        breakdown.conflict = Some(
-            "a part is larger than the whole: the figures are of different moments, processes or devices"
-                .into(),
-        );
-        return breakdown;
-    }
-    let derived = |holder, amount| Share { holder, amount: not_below_zero(amount), basis: Basis::Derived };
-    let process = |holder, amount| Share { holder, amount, basis: Basis::Measured };
-    breakdown.shares = match (torch, own) {
-        (Some(torch), own) => {
-            let reserved = torch.reserved;
-            let mut shares = of_torch(&torch);
-            breakdown.inside = torch.inside;
-            match own {
-                Some(own) => shares.extend([
-                    derived(Holder::OutsideTorch, own - reserved),
-                    derived(Holder::Others, total - own),
-                ]),
-                None => shares.push(derived(Holder::OutsideTorchAndOthers, total - reserved)),
-            }
-            shares
-        }
-        (None, Some(own)) => vec![process(Holder::Process, own), derived(Holder::Others, total - own)],
-        (None, None) => Vec::new(),
-    };
-    breakdown
-}
-
-/// Memory held is never negative: an interval that reaches below zero is cut there.
-fn not_below_zero(amount: Quantity) -> Quantity {
-    Quantity::between(amount.low().max(0), amount.high().max(0))
-}
-
-fn of_torch(torch: &TorchFigures) -> Vec<Share> {
-    let share = |holder, amount| Share { holder, amount, basis: torch.basis };
-    match torch.split {
-        Some((ordinary, private)) => {
-            vec![share(Holder::OrdinaryPools, ordinary), share(Holder::PrivatePools, private)]
-        }
-        None => vec![share(Holder::TorchPools, torch.reserved)],
     }
 }

@@ -1,3 +1,4 @@
+use super::split::{TorchFigures, split};
 use super::*;
 use crate::quantity::MIB;
 use proptest::prelude::*;
