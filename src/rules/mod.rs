@@ -4,18 +4,29 @@
 //! `vramledger explain` and the README's table are made of.
 
 mod claim_mismatch;
+mod death;
 mod device_saturated;
 mod device_unclear;
 mod foreign_process;
+mod fragmentation;
 mod headroom;
 mod held_before_start;
 mod launch_failed;
 mod memory_returned;
+mod not_device_memory;
+mod out_of_memory_capture;
+mod out_of_memory_host;
+mod out_of_memory_kv_pool;
+mod out_of_memory_outside_torch;
+mod out_of_memory_runtime;
+mod out_of_memory_unplaced;
+mod out_of_memory_weights;
 mod ranks_unbalanced;
 mod reconciliation_failed;
 mod stage_missing;
 mod stage_oversized;
 mod stage_unfinished;
+mod start_refused;
 mod support;
 mod unlogged_gap;
 mod unrecognised_lines;
@@ -28,6 +39,7 @@ use crate::observe::Observation;
 use crate::quantity::Quantity;
 use crate::reconcile::{DeviceChoice, Reconciliation};
 use crate::thresholds::Thresholds;
+use crate::triage::Diagnosis;
 
 /// What a rule may look at: one launch and everything known about it.
 pub struct Context<'a> {
@@ -43,6 +55,8 @@ pub struct Context<'a> {
     pub reconciliations: Vec<&'a Reconciliation>,
     /// All unrecognised lines.
     pub unrecognised: &'a [Unrecognised],
+    /// What is known of the launch's death, where it died.
+    pub diagnosis: Option<&'a Diagnosis<'a>>,
     /// The limits that are judgements.
     pub thresholds: &'a Thresholds,
 }
@@ -88,8 +102,9 @@ impl std::fmt::Debug for Rule {
     }
 }
 
-/// All rules, by code.
-pub static RULES: [&Rule; 17] = [
+/// All rules, by code. Codes count up within blocks, so that a block can grow: from VL001 the ledger and its
+/// reconciliation, from VL020 the budget, from VL030 what ended a launch.
+pub static RULES: [&Rule; 27] = [
     &launch_failed::RULE,
     &stage_missing::RULE,
     &stage_unfinished::RULE,
@@ -107,6 +122,16 @@ pub static RULES: [&Rule; 17] = [
     &unrecognised_lines::RULE,
     &device_unclear::RULE,
     &unrecognised_lines::CUT_SHORT,
+    &out_of_memory_weights::RULE,
+    &out_of_memory_kv_pool::RULE,
+    &out_of_memory_capture::RULE,
+    &out_of_memory_runtime::RULE,
+    &out_of_memory_outside_torch::RULE,
+    &out_of_memory_host::RULE,
+    &fragmentation::RULE,
+    &not_device_memory::RULE,
+    &start_refused::RULE,
+    &out_of_memory_unplaced::RULE,
 ];
 
 /// The rule of this code or name, letter case aside.
@@ -135,8 +160,12 @@ mod tests {
 
     #[test]
     fn codes_and_names_are_unique_and_documented() {
-        for (index, rule) in RULES.iter().enumerate() {
-            assert_eq!(rule.code, format!("VL{:03}", index + 1), "codes count up");
+        const BLOCKS: [u32; 3] = [1, 20, 30];
+        let mut last = 0;
+        for rule in RULES {
+            let number: u32 = rule.code.strip_prefix("VL").unwrap().parse().unwrap();
+            assert!(number == last + 1 || number > last && BLOCKS.contains(&number), "{} after {last}", rule.code);
+            last = number;
             assert!(RULES.iter().filter(|other| other.name == rule.name).count() == 1, "{}", rule.name);
             assert!(rule.explanation.len() > 200, "{} wants a page that helps", rule.name);
         }

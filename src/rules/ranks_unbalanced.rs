@@ -9,6 +9,7 @@ use crate::ledger::Ledger;
 use crate::quantity::{Quantity, mib_text, mib_whole};
 use crate::stage::{Stage, Worker};
 use crate::thresholds::Limit;
+use crate::triage::imbalance::{Imbalance, classify};
 
 pub(super) static RULE: Rule = Rule {
     code: "VL005",
@@ -42,6 +43,7 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
         }
         _ => return Vec::new(),
     };
+    let mut difference = finding.amount;
     if let Some(event) = complaint {
         let local = event.memory("local_gpu_memory");
         let minimum = event.memory("pre_model_load_memory").or_else(|| event.memory("min_per_gpu_memory"));
@@ -59,6 +61,7 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
                     mib_whole(needed - minimum)
                 ))
                 .amount(local - minimum);
+            difference = Some(local - minimum);
         }
         finding = finding.at([event.place.clone()]);
         if !event.rank.text.is_empty() {
@@ -71,9 +74,18 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
             finding = finding.severity(Severity::Error);
         }
     }
-    vec![finding.stage(Stage::DistributedInit).advise(
-        "free the poorest card (look at its process list), then start again; another mem_fraction_static does not help, the minimum rules either way",
-    )]
+    let cause = classify(context.launch, context.devices, context.observations, complaint.map(AsRef::as_ref), difference);
+    let finding = finding.stage(Stage::DistributedInit);
+    vec![match cause {
+        Some(cause) => {
+            let told = if finding.explanation.is_empty() { cause.words() } else { format!("{} {}", finding.explanation, cause.words()) };
+            let finding = finding.explain(told).advise(cause.advice());
+            if cause == Imbalance::DraftAfterTarget { finding } else { finding.advise("another mem_fraction_static does not help, the minimum rules either way") }
+        }
+        None => finding.advise(
+            "free the poorest card (look at its process list), then start again; another mem_fraction_static does not help, the minimum rules either way",
+        ),
+    }]
 }
 
 /// Two ranks' first figures, and what the difference costs.

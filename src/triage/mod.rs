@@ -22,9 +22,9 @@ use crate::grammar::sglang::oom::{OutOfMemory, Refuser};
 use crate::launch::{Launch, Outcome};
 use crate::ledger::Ledger;
 use crate::place::Place;
-use crate::quantity::Quantity;
+use crate::quantity::{MIB, Quantity};
 use crate::reconcile::DeviceChoice;
-use crate::stage::RankTag;
+use crate::stage::{RankTag, Stage};
 
 /// What ran out.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,13 +94,27 @@ impl Diagnosis<'_> {
     }
 }
 
+/// The start-up stage that the failing line's traceback tells, for launches whose lines don't, or not so exactly.
+pub fn stage_at_death(launch: &Launch) -> Option<Stage> {
+    let cause = launch.cause.as_deref().filter(|_| launch.outcome == Outcome::Failed)?;
+    match phase::by_frames(&frames(launch, cause))? {
+        Phase::Startup(stage, _) => Some(stage),
+        phase if launch.ranks.is_empty() => Some(phase.stage()),
+        _ => None,
+    }
+}
+
+/// Below this much free memory a failure that can be exhaustion is taken for it: a CUDA library's handle with its
+/// workspace, or a communicator's first buffers, take more.
+const NEXT_TO_NOTHING: i128 = 128 * MIB;
+
 /// Diagnoses a launch. `None` where it did not fail.
 pub fn diagnose<'a>(launch: &'a Launch, ledgers: &[Ledger], devices: &[DeviceChoice]) -> Option<Diagnosis<'a>> {
     if launch.outcome != Outcome::Failed {
         return None;
     }
     let cause = launch.cause.as_deref()?;
-    let resource = resource(launch, cause);
+    let mut resource = resource(launch, cause);
     let sentence = match &resource {
         Resource::Device(sentence) => Some(sentence.as_ref()),
         _ => None,
@@ -108,8 +122,15 @@ pub fn diagnose<'a>(launch: &'a Launch, ledgers: &[Ledger], devices: &[DeviceCho
     let rank = rank_of(launch, cause, sentence, devices);
     let tag = rank.and_then(|rank| launch.ranks.get(rank)).map(|rank| rank.tag.clone()).or_else(|| printed_tag(launch, cause));
     let frames = frames(launch, cause);
+    let last_free = last_free(cause, sentence, rank.and_then(|rank| ledgers.get(rank)));
     let pools = sentence.and_then(|sentence| sentence.private_pools).is_some_and(|pools| pools.high() > 0);
     let phase = phase::by_frames(&frames).unwrap_or_else(|| phase::by_stage(launch, cause, tag.as_ref()));
+    if let Resource::Other(friend) = &resource
+        && friend.doubtful
+        && last_free.as_ref().is_some_and(|free| free.amount.surely_below(NEXT_TO_NOTHING))
+    {
+        resource = Resource::Device(Box::new(OutOfMemory::read(cause)));
+    }
     let phase = if resource == Resource::Balance { phase::by_stage(launch, cause, tag.as_ref()) } else { phase };
     Some(Diagnosis {
         cause,
@@ -117,7 +138,7 @@ pub fn diagnose<'a>(launch: &'a Launch, ledgers: &[Ledger], devices: &[DeviceCho
         period: phase::period(phase, launch, cause, pools),
         frame: frames.iter().find(|frame| is_sglang(frame)).copied(),
         others_died: others_died(launch, cause),
-        last_free: last_free(cause, sentence, rank.and_then(|rank| ledgers.get(rank))),
+        last_free,
         resource,
         rank,
         tag,
@@ -137,7 +158,7 @@ fn resource(launch: &Launch, cause: &Event) -> Resource {
         FailureKind::Unbalanced => return Resource::Balance,
         _ => {}
     }
-    if friend::is_host_memory(cause) || kind == FailureKind::ProcessDied && killed(launch) {
+    if friend::is_host_memory(cause) && !killed_by_launcher(launch, cause) {
         return Resource::Host;
     }
     if let Some(friend) = friend::friend(cause).filter(|_| kind == FailureKind::OutOfMemory) {
@@ -149,9 +170,9 @@ fn resource(launch: &Launch, cause: &Event) -> Resource {
     friend::friend(cause).map_or(Resource::Unknown, Resource::Other)
 }
 
-/// Whether any line says that a process was killed from outside.
-fn killed(launch: &Launch) -> bool {
-    launch.failures.iter().any(|event| friend::is_host_memory(event))
+/// Whether the shell's `Killed` follows the launcher's own notice that a child failed: it then ended itself and the rest.
+fn killed_by_launcher(launch: &Launch, cause: &Event) -> bool {
+    &*cause.text == "Killed" && launch.failures.iter().any(|event| event.place.line < cause.place.line)
 }
 
 /// The rank that died: by the tag of its line, by the device that its sentence names, or by the crash notice before it.

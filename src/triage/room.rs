@@ -4,11 +4,13 @@
 //! what was missing is there and something is left for KV. Where no fraction does both, that is said.
 
 use crate::budget::capacity::Budget;
+use crate::budget::defaults::Settings;
 use crate::launch::Launch;
 use crate::ledger::{Ledger, Posting};
 use crate::quantity::{Decimal, GIB, MIB, Quantity};
 use crate::server_args::ServerArgs;
 use crate::stage::{Stage, Worker};
+use crate::version::Version;
 
 /// The middle of the 5 to 8 GB that SGLang's tuning guide wants free after start-up, and the card it speaks of.
 const GUIDE: i128 = 6 * GIB + GIB / 2;
@@ -28,6 +30,8 @@ pub enum Setting {
     MaxTotalTokens(i128),
     /// The largest decode batch to capture.
     GraphMaxBatch(i128),
+    /// The largest prefill to capture, in tokens.
+    PrefillGraphTokens(i128),
     /// `--chunked-prefill-size`.
     ChunkedPrefill(i128),
     /// `--max-running-requests`.
@@ -169,6 +173,18 @@ impl<'a> Room<'a> {
         })
     }
 
+    /// Half of the largest prefill that is captured: what a size costs is the model's secret.
+    pub fn prefill_graph_tokens(&self) -> Option<Remedy> {
+        let settings = settings(self.launch.args()?);
+        let now = settings.prefill_graph_max_tokens.or(settings.chunked_prefill_size).filter(|tokens| *tokens > 1)?;
+        Some(Remedy { setting: Setting::PrefillGraphTokens(i128::from(now / 2)), gains: None })
+    }
+
+    /// What a fraction leaves for KV.
+    pub fn kv_under(&self, fraction: Decimal) -> Option<Quantity> {
+        Budget { fraction, ..self.budget? }.rest()
+    }
+
     /// The largest half, quarter, … of the chunk that SGLang's own estimate says is small enough; not below 512.
     pub fn chunked_prefill(&self) -> Option<Remedy> {
         let now = self.launch.args()?.integer("chunked_prefill_size").filter(|size| *size > 0)?;
@@ -214,8 +230,12 @@ fn halves(number: i128) -> impl Iterator<Item = i128> {
 
 /// The largest decode batch that graphs are captured for, by whichever argument the release has.
 pub fn graph_max_batch(arguments: &ServerArgs) -> Option<i128> {
-    let settings = crate::budget::defaults::Settings::from_arguments(arguments, crate::version::Version::new(5, 23), None);
-    settings.graph_max_batch.map(i128::from).filter(|size| *size > 0)
+    settings(arguments).graph_max_batch.map(i128::from).filter(|size| *size > 0)
+}
+
+/// The arguments, whatever release they are of: what is asked here, each release calls by its own name.
+fn settings(arguments: &ServerArgs) -> Settings {
+    Settings::from_arguments(arguments, Version::new(5, 23), None)
 }
 
 /// The budget as far as the log tells it: the least of the ranks before the weights and when the pool was sized.

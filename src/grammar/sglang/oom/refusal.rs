@@ -151,15 +151,18 @@ impl OutOfMemory {
             Role::Failure(_) => super::is_out_of_memory(&text),
             _ => false,
         };
-        if !caused {
-            return None;
-        }
+        caused.then(|| OutOfMemory::read(event))
+    }
+
+    /// What the line says, taken for exhaustion whatever its words are.
+    pub fn read(event: &Event) -> OutOfMemory {
+        let text = event.text.to_ascii_lowercase();
         let allocated = event.memory("allocated");
         let printed = event.memory("reserved");
         let unallocated = event.memory("reserved unallocated");
         let bracketed = text.contains("; ") && (printed.is_some() || text.contains(" already allocated"));
         let prose = text.contains("has a total capa") || unallocated.is_some();
-        Some(OutOfMemory {
+        OutOfMemory {
             refuser: first_named(&text, &REFUSERS).unwrap_or(Refuser::Torch),
             accelerator: first_named(&text, &ACCELERATORS).unwrap_or(Accelerator::Cuda),
             generation: match (bracketed, prose) {
@@ -179,7 +182,7 @@ impl OutOfMemory {
             unallocated: unallocated.or_else(|| Some(printed? - allocated?)),
             reserved: printed.or_else(|| Some(allocated? + unallocated?)),
             others: others(event),
-        })
+        }
     }
 
     /// How much more than was free was asked for. Negative where the free memory would have sufficed, had it been in one
