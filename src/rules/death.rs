@@ -14,7 +14,10 @@ const OLD_GRAPH_FLAGS: Version = Version::new(5, 12);
 const NEW_GRAPH_FLAGS: Version = Version::new(5, 15);
 
 /// The diagnosis of a launch that device memory ended, where torch's allocator refused, in one of these periods.
-pub(super) fn of_torch<'a>(context: &Context<'a>, periods: &[Period]) -> Option<(&'a Diagnosis<'a>, &'a OutOfMemory)> {
+pub(super) fn of_torch<'a>(
+    context: &Context<'a>,
+    periods: &[Period],
+) -> Option<(&'a Diagnosis<'a>, &'a OutOfMemory)> {
     let diagnosis = context.diagnosis.filter(|diagnosis| !diagnosis.is_outside_torch())?;
     let sentence = diagnosis.out_of_memory()?;
     periods.contains(&diagnosis.period).then_some((diagnosis, sentence))
@@ -40,14 +43,21 @@ pub(super) fn at_death(mut finding: Finding, diagnosis: &Diagnosis<'_>, sentence
     finding = finding.at(evidence(diagnosis));
     finding = match (sentence.asked, sentence.free, sentence.missing()) {
         (Some(asked), Some(free), Some(missing)) if missing.high() > 0 => finding
-            .sum(format!("asked for {} MiB, {} free: {} MiB missing", mib_text(asked), mib_text(free), mib_text(missing)))
+            .sum(format!(
+                "asked for {} MiB, {} free: {} MiB missing",
+                mib_text(asked),
+                mib_text(free),
+                mib_text(missing)
+            ))
             .amount(missing),
         (Some(asked), Some(free), _) => finding.sum(format!(
             "asked for {} MiB, {} free: enough, but not for this process (a limit, or pieces)",
             mib_text(asked),
             mib_text(free)
         )),
-        (Some(asked), None, _) => finding.sum(format!("asked for {} MiB; what was free is not printed", mib_text(asked))),
+        (Some(asked), None, _) => {
+            finding.sum(format!("asked for {} MiB; what was free is not printed", mib_text(asked)))
+        }
         _ => last_free(finding, diagnosis),
     };
     if let Some(allowed) = sentence.allowed {
@@ -69,7 +79,10 @@ pub(super) fn at_death(mut finding: Finding, diagnosis: &Diagnosis<'_>, sentence
     }
     if let Some(frame) = diagnosis.frame {
         let file = frame.file.rsplit(['/', '\\']).next().unwrap_or(frame.file);
-        finding = finding.sum(format!("innermost frame of SGLang: {} in {file}, line {} of the input", frame.function, frame.line));
+        finding = finding.sum(format!(
+            "innermost frame of SGLang: {} in {file}, line {} of the input",
+            frame.function, frame.line
+        ));
     }
     if diagnosis.others_died > 0 {
         finding = finding.sum(format!("{} more of its ranks died too", diagnosis.others_died));
@@ -86,7 +99,11 @@ fn evidence(diagnosis: &Diagnosis<'_>) -> Option<crate::place::Place> {
 /// What the log said last of the device's free memory.
 pub(super) fn last_free(finding: Finding, diagnosis: &Diagnosis<'_>) -> Finding {
     match &diagnosis.last_free {
-        Some(free) => finding.sum(format!("{} MiB were free when last printed, by {}", mib_text(free.amount), free.said_by)),
+        Some(free) => finding.sum(format!(
+            "{} MiB were free when last printed, by {}",
+            mib_text(free.amount),
+            free.said_by
+        )),
         None => finding,
     }
 }
@@ -114,7 +131,10 @@ fn holders(sentence: &OutOfMemory) -> Option<String> {
         (Some(torch), Some(outside)) => format!(" ({torch}; outside it {})", mib_text(outside)),
         _ => String::new(),
     };
-    let others = sentence.held_by_others().map(|others| format!(" + other processes {}", mib_text(others))).unwrap_or_default();
+    let others = sentence
+        .held_by_others()
+        .map(|others| format!(" + other processes {}", mib_text(others)))
+        .unwrap_or_default();
     let rest = sentence.unaccounted().filter(|rest| rest.magnitude().surely_above(64 * MIB));
     let rest = rest.map(|rest| format!(" + not accounted for {}", mib_text(rest))).unwrap_or_default();
     Some(format!(
@@ -126,16 +146,28 @@ fn holders(sentence: &OutOfMemory) -> Option<String> {
 }
 
 /// The room of the dying rank, for what was missing. `None` where nothing tells what was.
-pub(super) fn room<'a>(context: &Context<'a>, diagnosis: &Diagnosis<'_>, sentence: &OutOfMemory) -> Option<Room<'a>> {
+pub(super) fn room<'a>(
+    context: &Context<'a>,
+    diagnosis: &Diagnosis<'_>,
+    sentence: &OutOfMemory,
+) -> Option<Room<'a>> {
     let missing = sentence.missing().or(sentence.asked).filter(|missing| missing.high() > 0)?;
-    let last = diagnosis.rank.and_then(|rank| context.ledgers.get(rank)).and_then(|ledger| ledger.final_free());
+    let last =
+        diagnosis.rank.and_then(|rank| context.ledgers.get(rank)).and_then(|ledger| ledger.final_free());
     Some(Room::new(context.launch, context.ledgers, diagnosis.rank, missing, last.or(sentence.free)))
 }
 
 /// Advice for what ran out behind the KV pool, ranked by effect: the fraction goes down. Where no fraction works, that.
-pub(super) fn more_slack(mut finding: Finding, context: &Context<'_>, diagnosis: &Diagnosis<'_>, sentence: &OutOfMemory) -> Finding {
+pub(super) fn more_slack(
+    mut finding: Finding,
+    context: &Context<'_>,
+    diagnosis: &Diagnosis<'_>,
+    sentence: &OutOfMemory,
+) -> Finding {
     let room = room(context, diagnosis, sentence);
-    if let Some(zone) = room.as_ref().and_then(Room::dead_zone).filter(|_| diagnosis.period == Period::AfterPool) {
+    if let Some(zone) =
+        room.as_ref().and_then(Room::dead_zone).filter(|_| diagnosis.period == Period::AfterPool)
+    {
         finding = finding
             .sum(format!(
                 "needed after the pool at least {} MiB; free after the weights {} MiB, the most that any fraction leaves",
@@ -143,7 +175,8 @@ pub(super) fn more_slack(mut finding: Finding, context: &Context<'_>, diagnosis:
                 mib_text(zone.available)
             ))
             .advise("no --mem-fraction-static works: without any KV at all this does not fit beside the weights");
-        let others = room.as_ref().map(|room| [room.tensor_parallel(), room.graph_max_batch()]).unwrap_or_default();
+        let others =
+            room.as_ref().map(|room| [room.tensor_parallel(), room.graph_max_batch()]).unwrap_or_default();
         for remedy in others.into_iter().flatten() {
             finding = finding.advise(words(&remedy, context.launch));
         }
@@ -151,7 +184,8 @@ pub(super) fn more_slack(mut finding: Finding, context: &Context<'_>, diagnosis:
     }
     finding = match room.as_ref().and_then(|room| Some((room, room.lower_fraction()?))) {
         Some((room, remedy)) => finding.advise(fraction_words(room, &remedy)),
-        None => finding.advise("lower --mem-fraction-static: down, not up; graphs and activations share pre × (1 − f)"),
+        None => finding
+            .advise("lower --mem-fraction-static: down, not up; graphs and activations share pre × (1 − f)"),
     };
     for line in other_settings(context.launch, diagnosis.phase, room.as_ref()) {
         finding = finding.advise(line);
@@ -196,7 +230,9 @@ fn other_settings(launch: &Launch, phase: Phase, room: Option<&Room<'_>>) -> Vec
 /// The fraction that is advised, and what it leaves.
 fn fraction_words(room: &Room<'_>, remedy: &Remedy) -> String {
     let Setting::Fraction(value) = remedy.setting else { return String::new() };
-    let gains = remedy.gains.map(|gains| format!(" it leaves {} MiB more for graphs and activations", mib_whole(gains)));
+    let gains = remedy
+        .gains
+        .map(|gains| format!(" it leaves {} MiB more for graphs and activations", mib_whole(gains)));
     let kept = room.kv_under(value).map(|rest| format!(", and {} MiB for KV", mib_whole(rest)));
     format!(
         "lower --mem-fraction-static to {value}: down, not up;{}{}",
@@ -214,16 +250,27 @@ fn words(remedy: &Remedy, launch: &Launch) -> String {
             "or cap the pool: --max-total-tokens {tokens} leaves {gains} MiB more; unlike the fraction it does not follow the card's size"
         ),
         Setting::GraphMaxBatch(size) => {
-            format!("or capture smaller batches: {} {size}, about {gains} MiB by SGLang's own estimate of 2 MiB each", decode_graph_flag(launch))
+            format!(
+                "or capture smaller batches: {} {size}, about {gains} MiB by SGLang's own estimate of 2 MiB each",
+                decode_graph_flag(launch)
+            )
         }
-        Setting::PrefillGraphTokens(tokens) => format!("or capture smaller prefills: {} {tokens}", prefill_graph_flag(launch)),
+        Setting::PrefillGraphTokens(tokens) => {
+            format!("or capture smaller prefills: {} {tokens}", prefill_graph_flag(launch))
+        }
         Setting::ChunkedPrefill(size) => {
-            format!("or smaller chunks: --chunked-prefill-size {size}, about {gains} MiB by SGLang's own estimate of 1.5 MiB a token")
+            format!(
+                "or smaller chunks: --chunked-prefill-size {size}, about {gains} MiB by SGLang's own estimate of 1.5 MiB a token"
+            )
         }
         Setting::MaxRunningRequests(requests) => {
-            format!("or --max-running-requests {requests}, the largest batch with a graph: larger ones run eagerly and allocate anew")
+            format!(
+                "or --max-running-requests {requests}, the largest batch with a graph: larger ones run eagerly and allocate anew"
+            )
         }
-        Setting::TensorParallel(size) => format!("spread the weights: --tp {size} takes about {gains} MiB of them off each card"),
+        Setting::TensorParallel(size) => {
+            format!("spread the weights: --tp {size} takes about {gains} MiB of them off each card")
+        }
     }
 }
 
@@ -259,7 +306,9 @@ fn by_release(launch: &Launch, old: &'static str, new: &'static str, both: &'sta
 
 /// Ending the other processes of the sentence, with what it would give.
 pub(super) fn ending_others(finding: Finding, sentence: &OutOfMemory) -> Finding {
-    match sentence.held_by_others().filter(|held| held.surely_above(0)) {
+    // Where this process is not told from the others, one of them may be this one.
+    let told_apart = sentence.in_use.is_some();
+    match sentence.held_by_others().filter(|held| held.surely_above(0) && told_apart) {
         Some(held) => {
             let ids: Vec<String> = sentence.others.iter().map(|other| other.id.to_string()).collect();
             finding.advise(format!(

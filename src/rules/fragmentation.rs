@@ -3,7 +3,7 @@
 use super::{Context, Rule};
 use crate::finding::{Finding, Severity};
 use crate::grammar::sglang::oom::{Accelerator, Generation};
-use crate::quantity::mib_text;
+use crate::quantity::{MIB, mib_text};
 
 pub(super) static RULE: Rule = Rule {
     code: "VL036",
@@ -19,6 +19,9 @@ and PYTORCH_NPU_ALLOC_CONF elsewhere). It does not go together with --enable-mem
 reserved but unallocated: where more is missing, the findings beside this one count.",
     check,
 };
+
+/// Less than this gained is no remedy by itself.
+const LITTLE: i128 = 512 * MIB;
 
 fn check(context: &Context<'_>) -> Vec<Finding> {
     let Some(diagnosis) = context.diagnosis else { return Vec::new() };
@@ -36,20 +39,33 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
         Some(Generation::Bracketed) => {
             format!("reserved − allocated = {} MiB ≥ asked {} MiB", mib_text(unallocated), mib_text(asked))
         }
-        _ => format!("reserved but unallocated {} MiB ≥ asked {} MiB", mib_text(unallocated), mib_text(asked)),
+        _ => {
+            format!("reserved but unallocated {} MiB ≥ asked {} MiB", mib_text(unallocated), mib_text(asked))
+        }
     })
     .amount(unallocated)
-    .at(diagnosis.cause.field("reserved unallocated").or(diagnosis.cause.field("reserved")).map(|field| field.place.clone()));
+    .at(diagnosis
+        .cause
+        .field("reserved unallocated")
+        .or(diagnosis.cause.field("reserved"))
+        .map(|field| field.place.clone()));
+    if unallocated.surely_below(LITTLE) {
+        finding = finding.severity(Severity::Info);
+    }
     let variable = match sentence.accelerator {
         Accelerator::Hip => "PYTORCH_HIP_ALLOC_CONF",
         Accelerator::Npu => "PYTORCH_NPU_ALLOC_CONF",
         _ => "PYTORCH_CUDA_ALLOC_CONF",
     };
-    let saver = context.launch.args().and_then(|arguments| arguments.flag("enable_memory_saver")) == Some(true);
+    let saver =
+        context.launch.args().and_then(|arguments| arguments.flag("enable_memory_saver")) == Some(true);
     finding = if saver {
         finding.advise("expandable_segments does not go together with --enable-memory-saver: give the slack room instead")
     } else {
-        finding.advise(format!("set {variable}=expandable_segments:True: up to {} MiB become usable", mib_text(unallocated)))
+        finding.advise(format!(
+            "set {variable}=expandable_segments:True: up to {} MiB become usable",
+            mib_text(unallocated)
+        ))
     };
     vec![finding]
 }

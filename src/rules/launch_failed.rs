@@ -54,7 +54,9 @@ fn failed(context: &Context<'_>) -> Finding {
     if let Some(event) = cause {
         finding = finding.at([event.place.clone()]).explain(in_own_words(event));
     }
-    if let Some(tag) = context.diagnosis.and_then(|diagnosis| diagnosis.tag.as_ref()).filter(|tag| !tag.text.is_empty()) {
+    if let Some(tag) =
+        context.diagnosis.and_then(|diagnosis| diagnosis.tag.as_ref()).filter(|tag| !tag.text.is_empty())
+    {
         finding = finding.rank(&tag.text);
     }
     finding = last_words(context, finding);

@@ -164,7 +164,11 @@ mod tests {
         let mut last = 0;
         for rule in RULES {
             let number: u32 = rule.code.strip_prefix("VL").unwrap().parse().unwrap();
-            assert!(number == last + 1 || number > last && BLOCKS.contains(&number), "{} after {last}", rule.code);
+            assert!(
+                number == last + 1 || number > last && BLOCKS.contains(&number),
+                "{} after {last}",
+                rule.code
+            );
             last = number;
             assert!(RULES.iter().filter(|other| other.name == rule.name).count() == 1, "{}", rule.name);
             assert!(rule.explanation.len() > 200, "{} wants a page that helps", rule.name);

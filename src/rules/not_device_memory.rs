@@ -29,7 +29,8 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
     let mut finding = Finding::new(&RULE, format!("not device memory: {}", friend.name))
         .stage(diagnosis.phase.stage())
         .explain(friend.meaning);
-    finding = last_free(finding, diagnosis).at(diagnosis.last_free.as_ref().and_then(|free| free.place.clone()));
+    finding =
+        last_free(finding, diagnosis).at(diagnosis.last_free.as_ref().and_then(|free| free.place.clone()));
     if diagnosis.last_free.is_none() && friend.doubtful {
         finding = finding.sum("what was free at the time is not in the input".to_string());
     }

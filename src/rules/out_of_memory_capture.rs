@@ -38,10 +38,12 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
     if let (Some(pre), Some(fraction)) = (pre(context.ledgers), fraction(context.launch))
         && let Some(slack) = pre.scale(((1.0 - fraction) * 1e6).round() as i128, 1_000_000)
     {
-        finding = finding.sum(format!("slack: {} × (1 − {fraction}) = {} MiB", mib_text(pre), mib_text(slack)));
+        finding =
+            finding.sum(format!("slack: {} × (1 − {fraction}) = {} MiB", mib_text(pre), mib_text(slack)));
     }
     let ledger = diagnosis.rank.and_then(|rank| context.ledgers.get(rank));
-    let unfinished = ledger.and_then(|ledger| ledger.postings.last()).filter(|posting| posting.stage != Stage::KvCache);
+    let unfinished =
+        ledger.and_then(|ledger| ledger.postings.last()).filter(|posting| posting.stage != Stage::KvCache);
     if let Some(point) = unfinished.and_then(|posting| posting.progress.last()) {
         finding = finding.sum(format!("came to {} with {} MiB free", point.label, mib_text(point.available)));
     }

@@ -73,12 +73,14 @@ fn hierarchical_cache(launch: &Launch, requested: Quantity, free: Quantity) -> V
     let size = arguments.and_then(|arguments| arguments.integer("hicache_size")).filter(|size| *size > 0);
     let fits = free.low().div_euclid(GB);
     if size.is_some() && fits > 0 {
-        return vec![format!("--hicache-size {fits} fits this rank; every rank of the machine takes as much")];
+        return vec![format!(
+            "--hicache-size {fits} fits this rank; every rank of the machine takes as much"
+        )];
     }
     let ratio = arguments.and_then(|arguments| arguments.float("hicache_ratio")).filter(|ratio| *ratio > 0.0);
-    let tenths = ratio.filter(|_| requested.high() > 0 && free.low() > 0).map(|ratio| {
-        (ratio * 10.0 * free.low() as f64 / requested.high() as f64).floor() / 10.0
-    });
+    let tenths = ratio
+        .filter(|_| requested.high() > 0 && free.low() > 0)
+        .map(|ratio| (ratio * 10.0 * free.low() as f64 / requested.high() as f64).floor() / 10.0);
     match tenths {
         Some(tenths) if tenths > 1.0 => {
             vec![format!("--hicache-ratio {tenths:.1} fits this rank; every rank of the machine takes as much")]

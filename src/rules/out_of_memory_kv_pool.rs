@@ -29,12 +29,16 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
     let mut finding = at_death(Finding::new(&RULE, title), diagnosis, sentence)
         .explain("The pool was sized from what was free a moment before, so it should have fitted: somebody else took memory in between, or the pool is larger than its budget.");
     let ledger = diagnosis.rank.and_then(|rank| context.ledgers.get(rank));
-    let weights = ledger.and_then(|ledger| ledger.stage(Stage::Weights, Worker::Target)).and_then(|weights| weights.after);
-    if let Some((vanished, after, pool, free)) = weights.zip(sentence.allocated).zip(sentence.free).and_then(|((after, allocated), free)| {
-        let loaded = ledger?.stage(Stage::Weights, Worker::Target)?.used?;
-        let pool = allocated - loaded;
-        Some((after - pool - free, after, pool, free))
-    }) {
+    let weights = ledger
+        .and_then(|ledger| ledger.stage(Stage::Weights, Worker::Target))
+        .and_then(|weights| weights.after);
+    if let Some((vanished, after, pool, free)) =
+        weights.zip(sentence.allocated).zip(sentence.free).and_then(|((after, allocated), free)| {
+            let loaded = ledger?.stage(Stage::Weights, Worker::Target)?.used?;
+            let pool = allocated - loaded;
+            Some((after - pool - free, after, pool, free))
+        })
+    {
         finding = finding.sum(format!(
             "free after the weights {} − allocated since {} − free at death {} = {} MiB gone elsewhere",
             mib_text(after),
@@ -50,7 +54,10 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
         finding.advise("look for the holder: nvidia-smi's process list at the moment of the next start, this process's memory outside PyTorch above")
     };
     if let Some(outside) = sentence.outside_torch().filter(|outside: &Quantity| outside.high() > 0) {
-        finding = finding.advise(format!("{} MiB of this process are outside PyTorch: context, communicators, libraries", mib_text(outside)));
+        finding = finding.advise(format!(
+            "{} MiB of this process are outside PyTorch: context, communicators, libraries",
+            mib_text(outside)
+        ));
     }
     vec![fetch(finding, context)]
 }

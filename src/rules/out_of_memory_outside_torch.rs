@@ -23,7 +23,9 @@ cuBLAS `NOT_INITIALIZED` and NCCL errors without the words can be anything; they
 };
 
 fn check(context: &Context<'_>) -> Vec<Finding> {
-    let Some(diagnosis) = context.diagnosis.filter(|diagnosis| diagnosis.is_outside_torch()) else { return Vec::new() };
+    let Some(diagnosis) = context.diagnosis.filter(|diagnosis| diagnosis.is_outside_torch()) else {
+        return Vec::new();
+    };
     let Some(sentence) = diagnosis.out_of_memory() else { return Vec::new() };
     let title = format!(
         "{} was refused device memory {}{}",
@@ -31,12 +33,17 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
         diagnosis.phase.words(),
         missing_words(sentence)
     );
-    let mut finding = at_death(Finding::new(&RULE, title), diagnosis, sentence).explain(match sentence.refuser {
-        Refuser::Collectives | Refuser::Nvshmem => "Communication buffers are made on first use, outside PyTorch.",
-        Refuser::MemorySaver => "Physical pages are mapped through the driver, outside PyTorch's pools.",
-        Refuser::MathLibrary => "Handles and workspaces of math libraries are made on first use, outside PyTorch.",
-        _ => "The driver itself had nothing left; what PyTorch keeps in its cache does not help here.",
-    });
+    let mut finding =
+        at_death(Finding::new(&RULE, title), diagnosis, sentence).explain(match sentence.refuser {
+            Refuser::Collectives | Refuser::Nvshmem => {
+                "Communication buffers are made on first use, outside PyTorch."
+            }
+            Refuser::MemorySaver => "Physical pages are mapped through the driver, outside PyTorch's pools.",
+            Refuser::MathLibrary => {
+                "Handles and workspaces of math libraries are made on first use, outside PyTorch."
+            }
+            _ => "The driver itself had nothing left; what PyTorch keeps in its cache does not help here.",
+        });
     if sentence.asked.is_some() {
         finding = last_free(finding, diagnosis);
     }

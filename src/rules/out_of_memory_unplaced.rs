@@ -40,7 +40,8 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
     };
     finding = ending_others(finding, sentence);
     if context.ledgers.is_empty() {
-        finding = finding.advise("the traceback above the sentence, or the last stage line before it, tells which");
+        finding =
+            finding.advise("the traceback above the sentence, or the last stage line before it, tells which");
     }
     vec![fetch(finding, context)]
 }

@@ -35,9 +35,17 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
     });
     finding = ending_others(finding, sentence);
     let halves = room(context, diagnosis, sentence).and_then(|room| room.tensor_parallel());
-    finding = match (halves.map(|remedy| remedy.setting), context.launch.args().and_then(|args| args.integer("tp_size"))) {
-        (Some(Setting::TensorParallel(size)), _) => finding.advise(format!("spread the weights: --tp {size}, or quantise them")),
-        (_, Some(size)) => finding.advise(format!("spread the weights: --tp {} halves each card's share; or quantise them", size.saturating_mul(2))),
+    finding = match (
+        halves.map(|remedy| remedy.setting),
+        context.launch.args().and_then(|args| args.integer("tp_size")),
+    ) {
+        (Some(Setting::TensorParallel(size)), _) => {
+            finding.advise(format!("spread the weights: --tp {size}, or quantise them"))
+        }
+        (_, Some(size)) => finding.advise(format!(
+            "spread the weights: --tp {} halves each card's share; or quantise them",
+            size.saturating_mul(2)
+        )),
         _ => finding.advise("spread the weights over more cards (--tp, --ep), or quantise them"),
     };
     if let Some(held) = sentence.in_use {

@@ -74,7 +74,13 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
             finding = finding.severity(Severity::Error);
         }
     }
-    let cause = classify(context.launch, context.devices, context.observations, complaint.map(AsRef::as_ref), difference);
+    let cause = classify(
+        context.launch,
+        context.devices,
+        context.observations,
+        complaint.map(AsRef::as_ref),
+        difference,
+    );
     let finding = finding.stage(Stage::DistributedInit);
     vec![match cause {
         Some(cause) => {

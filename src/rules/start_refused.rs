@@ -36,7 +36,10 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
 
 /// Whether the log has what the budget's own finding needs.
 fn has_figures(context: &Context<'_>) -> bool {
-    let free = context.ledgers.iter().any(|ledger| ledger.stages(Stage::Weights).any(|weights| weights.after.is_some()));
+    let free = context
+        .ledgers
+        .iter()
+        .any(|ledger| ledger.stages(Stage::Weights).any(|weights| weights.after.is_some()));
     pre(context.ledgers).is_some() && free && fraction(context.launch).is_some()
 }
 
@@ -63,7 +66,10 @@ fn state_cache(context: &Context<'_>, diagnosis: &Diagnosis<'_>) -> Finding {
     let event = diagnosis.cause;
     let finding = Finding::new(&RULE, "the state cache of the hybrid model does not fit")
         .explain("Models with linear attention or Mamba layers keep a state for each request, out of what the weights leave under the fraction.");
-    let needed = event.memory("total_rest_memory").zip(event.memory("mamba_cache_per_req")).map(|(rest, slot)| (rest, slot, slot - rest));
+    let needed = event
+        .memory("total_rest_memory")
+        .zip(event.memory("mamba_cache_per_req"))
+        .map(|(rest, slot)| (rest, slot, slot - rest));
     let Some((rest, slot, missing)) = needed else {
         return finding.advise("raise --mem-fraction-static: up, not down; or raise --max-mamba-cache-size, or ask for fewer requests at once");
     };
@@ -71,7 +77,8 @@ fn state_cache(context: &Context<'_>, diagnosis: &Diagnosis<'_>) -> Finding {
         .sum(format!("left {} MiB, one request's state {} MiB", mib_text(rest), mib_text(slot)))
         .amount(missing);
     let Some(higher) = raised(context, missing) else {
-        return finding.advise("raise --mem-fraction-static: up, not down, until some states of a request fit");
+        return finding
+            .advise("raise --mem-fraction-static: up, not down, until some states of a request fit");
     };
     finding.advise(format!(
         "raise --mem-fraction-static to {higher:.2} at least: up, not down; for every further state {} MiB more",
@@ -81,7 +88,10 @@ fn state_cache(context: &Context<'_>, diagnosis: &Diagnosis<'_>) -> Finding {
 
 /// The least fraction in hundredths that gives so much more to the budget.
 fn raised(context: &Context<'_>, more: Quantity) -> Option<f64> {
-    let (fraction, pre) = (fraction(context.launch)?, context.ledgers.iter().filter_map(|ledger: &Ledger| ledger.opening).reduce(Quantity::min)?);
+    let (fraction, pre) = (
+        fraction(context.launch)?,
+        context.ledgers.iter().filter_map(|ledger: &Ledger| ledger.opening).reduce(Quantity::min)?,
+    );
     if pre.low() <= 0 || more.high() <= 0 {
         return None;
     }

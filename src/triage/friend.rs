@@ -138,7 +138,8 @@ const HOST_WORDS: [&str; 3] = ["cannot allocate memory", "bus error", "std::bad_
 pub fn is_host_memory(event: &Event) -> bool {
     let Role::Failure(kind) = event.role else { return false };
     let text = event.text.to_ascii_lowercase();
-    let killed = || event.count("exit code").is_some_and(|code| code == -9 || code == 137) || text == "killed";
+    let killed =
+        || event.count("exit code").is_some_and(|code| code == -9 || code == 137) || text == "killed";
     match kind {
         FailureKind::HostMemory => true,
         FailureKind::ProcessDied => killed(),
@@ -171,14 +172,29 @@ mod tests {
     #[test]
     fn each_false_friend_is_named() {
         for (text, expected) in [
-            ("triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 131072, Hardware limit: 101376.", SHARED_MEMORY),
+            (
+                "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 131072, Hardware limit: 101376.",
+                SHARED_MEMORY,
+            ),
             ("RuntimeError: CUDA error: an illegal memory access was encountered", ILLEGAL_ACCESS),
-            ("Memory access fault by GPU node-2 (Agent handle: 0x1) on address 0x2. Reason: Unknown.", ROCM_FAULT),
-            ("RuntimeError: alloc_req_slots runs out of memory. Please set a smaller number for `--max-running-requests`. x=3, num_reqs=5, ", REQUEST_SLOTS),
+            (
+                "Memory access fault by GPU node-2 (Agent handle: 0x1) on address 0x2. Reason: Unknown.",
+                ROCM_FAULT,
+            ),
+            (
+                "RuntimeError: alloc_req_slots runs out of memory. Please set a smaller number for `--max-running-requests`. x=3, num_reqs=5, ",
+                REQUEST_SLOTS,
+            ),
             ("Prefill out of memory. Try to lower your batch size.", KV_SLOTS),
             ("Decode out of memory. Try to lower your batch size.", KV_SLOTS),
-            ("RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`", CUBLAS_INIT),
-            ("torch.distributed.DistBackendError: NCCL error, unhandled cuda error (run with NCCL_DEBUG=INFO for details)", COMMUNICATION),
+            (
+                "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+                CUBLAS_INIT,
+            ),
+            (
+                "torch.distributed.DistBackendError: NCCL error, unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
+                COMMUNICATION,
+            ),
             ("Exception: Capture cuda graph failed: some kernel is missing", CAPTURE),
             ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate more than 1EB memory.", OVERFLOW),
             ("KeyError: 'model.layers.0'", EXCEPTION),
@@ -214,7 +230,9 @@ mod tests {
         ] {
             assert!(is_host_memory(&event(text)), "{text}");
         }
-        for text in ["Exit code: 1", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."] {
+        for text in
+            ["Exit code: 1", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."]
+        {
             assert!(!is_host_memory(&event(text)), "{text}");
         }
     }

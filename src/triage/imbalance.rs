@@ -43,7 +43,9 @@ pub enum Imbalance {
 impl Imbalance {
     /// The cause in a sentence.
     pub fn words(&self) -> String {
-        let on = |device: &Option<u32>| device.map_or_else(|| "the poorest card".to_string(), |device| format!("GPU {device}"));
+        let on = |device: &Option<u32>| {
+            device.map_or_else(|| "the poorest card".to_string(), |device| format!("GPU {device}"))
+        };
         match self {
             Imbalance::Foreign { device, process } => {
                 let pid = process.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
@@ -102,13 +104,15 @@ pub fn classify(
 
 /// Whether the rank that complains had ended loading a model before.
 fn target_loaded(launch: &Launch, complaint: &Event) -> bool {
-    launch.ranks.iter().filter(|rank| complaint.rank.text.is_empty() || rank.tag == complaint.rank).any(|rank| {
-        rank.events.iter().any(|event| {
-            event.event.place.line < complaint.place.line
-                && event.worker == Worker::Target
-                && matches!(event.event.role, Role::Stage(Stage::Weights, Edge::End, _))
-        })
-    })
+    launch.ranks.iter().filter(|rank| complaint.rank.text.is_empty() || rank.tag == complaint.rank).any(
+        |rank| {
+            rank.events.iter().any(|event| {
+                event.event.place.line < complaint.place.line
+                    && event.worker == Worker::Target
+                    && matches!(event.event.role, Role::Stage(Stage::Weights, Edge::End, _))
+            })
+        },
+    )
 }
 
 /// One sample of each device: those chosen for the ranks, else all that have a number.

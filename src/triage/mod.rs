@@ -109,7 +109,11 @@ pub fn stage_at_death(launch: &Launch) -> Option<Stage> {
 const NEXT_TO_NOTHING: i128 = 128 * MIB;
 
 /// Diagnoses a launch. `None` where it did not fail.
-pub fn diagnose<'a>(launch: &'a Launch, ledgers: &[Ledger], devices: &[DeviceChoice]) -> Option<Diagnosis<'a>> {
+pub fn diagnose<'a>(
+    launch: &'a Launch,
+    ledgers: &[Ledger],
+    devices: &[DeviceChoice],
+) -> Option<Diagnosis<'a>> {
     if launch.outcome != Outcome::Failed {
         return None;
     }
@@ -120,7 +124,10 @@ pub fn diagnose<'a>(launch: &'a Launch, ledgers: &[Ledger], devices: &[DeviceCho
         _ => None,
     };
     let rank = rank_of(launch, cause, sentence, devices);
-    let tag = rank.and_then(|rank| launch.ranks.get(rank)).map(|rank| rank.tag.clone()).or_else(|| printed_tag(launch, cause));
+    let tag = rank
+        .and_then(|rank| launch.ranks.get(rank))
+        .map(|rank| rank.tag.clone())
+        .or_else(|| printed_tag(launch, cause));
     let frames = frames(launch, cause);
     let last_free = last_free(cause, sentence, rank.and_then(|rank| ledgers.get(rank)));
     let pools = sentence.and_then(|sentence| sentence.private_pools).is_some_and(|pools| pools.high() > 0);
@@ -131,7 +138,8 @@ pub fn diagnose<'a>(launch: &'a Launch, ledgers: &[Ledger], devices: &[DeviceCho
     {
         resource = Resource::Device(Box::new(OutOfMemory::read(cause)));
     }
-    let phase = if resource == Resource::Balance { phase::by_stage(launch, cause, tag.as_ref()) } else { phase };
+    let phase =
+        if resource == Resource::Balance { phase::by_stage(launch, cause, tag.as_ref()) } else { phase };
     Some(Diagnosis {
         cause,
         phase,
@@ -218,7 +226,9 @@ fn others_died(launch: &Launch, cause: &Event) -> usize {
     let mut tags: Vec<&str> = launch
         .failures
         .iter()
-        .filter(|event| event.role == cause.role || event.role == Role::Failure(FailureKind::SchedulerException))
+        .filter(|event| {
+            event.role == cause.role || event.role == Role::Failure(FailureKind::SchedulerException)
+        })
         .map(|event| event.rank.text.as_str())
         .filter(|tag| !tag.is_empty())
         .collect();
@@ -236,7 +246,11 @@ fn last_free(cause: &Event, sentence: Option<&OutOfMemory>, ledger: Option<&Ledg
     let ledger = ledger?;
     let bar = ledger.postings.last().and_then(|posting| posting.progress.last());
     if let Some(point) = bar.filter(|_| ledger.headroom.is_none()) {
-        return Some(LastFree { amount: point.available, said_by: format!("the bar at {}", point.label), place: None });
+        return Some(LastFree {
+            amount: point.available,
+            said_by: format!("the bar at {}", point.label),
+            place: None,
+        });
     }
     match ledger.headroom {
         Some(headroom) => Some(LastFree {

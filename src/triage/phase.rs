@@ -210,13 +210,24 @@ fn worker_before(launch: &Launch, failure: &Event, tag: Option<&RankTag>) -> Wor
 pub fn period(phase: Phase, launch: &Launch, failure: &Event, private_pools: bool) -> Period {
     let pool_done = launch.ranks.iter().flat_map(|rank| &rank.events).any(|event| {
         event.event.place.line < failure.place.line
-            && matches!(event.event.role, Role::Stage(Stage::KvCache | Stage::MemoryPool, Edge::End | Edge::Whole, _))
+            && matches!(
+                event.event.role,
+                Role::Stage(Stage::KvCache | Stage::MemoryPool, Edge::End | Edge::Whole, _)
+            )
     });
     match phase {
-        Phase::Startup(Stage::KvCache | Stage::MemoryPool | Stage::MambaCache, Worker::Target) if !pool_done => Period::Pool,
+        Phase::Startup(Stage::KvCache | Stage::MemoryPool | Stage::MambaCache, Worker::Target)
+            if !pool_done =>
+        {
+            Period::Pool
+        }
         Phase::Startup(Stage::PostCaptureResize, _) => Period::Pool,
-        Phase::Startup(stage, _) if stage.is_capture() || stage == Stage::AttentionBackend => Period::AfterPool,
-        Phase::Startup(Stage::KvCache | Stage::MemoryPool | Stage::MambaCache, Worker::Target) => Period::AfterPool,
+        Phase::Startup(stage, _) if stage.is_capture() || stage == Stage::AttentionBackend => {
+            Period::AfterPool
+        }
+        Phase::Startup(Stage::KvCache | Stage::MemoryPool | Stage::MambaCache, Worker::Target) => {
+            Period::AfterPool
+        }
         Phase::Startup(..) if pool_done => Period::AfterPool,
         Phase::Startup(..) => Period::BeforePool,
         Phase::HostPool | Phase::Unknown if private_pools => Period::AfterPool,
@@ -240,7 +251,10 @@ mod tests {
     fn the_innermost_telling_frame_decides() {
         for (outer, expected) in [
             (("/x/sglang/srt/model_executor/cuda_graph_runner.py", "capture"), startup(Stage::GraphDecode)),
-            (("/x/sglang/srt/model_executor/piecewise_cuda_graph_runner.py", "warmup"), startup(Stage::GraphPrefill)),
+            (
+                ("/x/sglang/srt/model_executor/piecewise_cuda_graph_runner.py", "warmup"),
+                startup(Stage::GraphPrefill),
+            ),
             (("/x/sglang/srt/model_executor/model_runner.py", "forward_extend"), Phase::Prefill),
             (("/x/sglang/srt/model_executor/model_runner.py", "forward_decode"), Phase::Decode),
             (("/x/sglang/srt/managers/mm_utils.py", "embed_mm_inputs"), Phase::Encoder),

@@ -105,7 +105,10 @@ impl<'a> Room<'a> {
             .into_iter()
             .filter_map(|more| self.fraction_for(more))
             .find(|value| self.holds(*value))
-            .map(|value| Remedy { setting: Setting::Fraction(value), gains: self.slack_gained(fraction, value) })
+            .map(|value| Remedy {
+                setting: Setting::Fraction(value),
+                gains: self.slack_gained(fraction, value),
+            })
     }
 
     /// The largest fraction in hundredths that leaves so many bytes more.
@@ -128,7 +131,8 @@ impl<'a> Room<'a> {
         let Some(budget) = self.budget else { return false };
         let gained = self.slack_gained(budget.fraction, fraction);
         let rest = Budget { fraction, ..budget }.rest();
-        gained.is_some_and(|gained| gained.low() >= self.missing.high()) && rest.is_some_and(|rest| rest.low() > 0)
+        gained.is_some_and(|gained| gained.low() >= self.missing.high())
+            && rest.is_some_and(|rest| rest.low() > 0)
     }
 
     /// How much more slack one fraction leaves than another: the baseline's uncertainty is the same in both.
@@ -176,7 +180,10 @@ impl<'a> Room<'a> {
     /// Half of the largest prefill that is captured: what a size costs is the model's secret.
     pub fn prefill_graph_tokens(&self) -> Option<Remedy> {
         let settings = settings(self.launch.args()?);
-        let now = settings.prefill_graph_max_tokens.or(settings.chunked_prefill_size).filter(|tokens| *tokens > 1)?;
+        let now = settings
+            .prefill_graph_max_tokens
+            .or(settings.chunked_prefill_size)
+            .filter(|tokens| *tokens > 1)?;
         Some(Remedy { setting: Setting::PrefillGraphTokens(i128::from(now / 2)), gains: None })
     }
 
@@ -189,8 +196,9 @@ impl<'a> Room<'a> {
     pub fn chunked_prefill(&self) -> Option<Remedy> {
         let now = self.launch.args()?.integer("chunked_prefill_size").filter(|size| *size > 0)?;
         let missing = self.missing.high();
-        let smaller =
-            halves(now).take_while(|size| *size >= 512).find(|size| (now - size) * PER_CHUNK_TOKEN >= missing)?;
+        let smaller = halves(now)
+            .take_while(|size| *size >= 512)
+            .find(|size| (now - size) * PER_CHUNK_TOKEN >= missing)?;
         Some(Remedy {
             setting: Setting::ChunkedPrefill(smaller),
             gains: Some(Quantity::exact((now - smaller) * PER_CHUNK_TOKEN)),

@@ -3,8 +3,8 @@
 //! Its words matter because a process that the host's out-of-memory killer ended says nothing itself. All of them speak of
 //! host memory; a device's exhaustion is an exception, never a kill.
 
-use super::{Printers, Template, row};
 use super::releases::ANY;
+use super::{Printers, Template, row};
 use crate::event::{FailureKind, Role};
 
 const HOST: Role = Role::Failure(FailureKind::HostMemory);
@@ -17,7 +17,13 @@ pub(super) static ROWS: &[Template] = &[
         ANY,
         Printers::Launcher,
     ),
-    row("machine.oom_invoked", "{process=word} invoked oom-killer:{figures=rest}", HOST, ANY, Printers::Launcher),
+    row(
+        "machine.oom_invoked",
+        "{process=word} invoked oom-killer:{figures=rest}",
+        HOST,
+        ANY,
+        Printers::Launcher,
+    ),
     row("machine.oom_task", "oom-kill:{figures=rest}", HOST, ANY, Printers::Launcher),
     row("machine.kubernetes", "Reason: OOMKilled", HOST, ANY, Printers::Launcher),
     row(

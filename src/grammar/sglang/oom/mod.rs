@@ -29,7 +29,8 @@ const SURE: [&str; 14] = [
 ];
 /// Who is meant, where a line only says `out of memory`.
 const DEVICES: [&str; 13] = [
-    "cuda", "hip", "nccl", "rccl", "hccl", "nvshmem", "cublas", "triton", "npu", "xpu", "musa", "device", "gpu",
+    "cuda", "hip", "nccl", "rccl", "hccl", "nvshmem", "cublas", "triton", "npu", "xpu", "musa", "device",
+    "gpu",
 ];
 /// Codes of the driver for the same thing, without the words; no digit may follow.
 const CODES: [&str; 5] =

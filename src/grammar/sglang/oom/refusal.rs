@@ -128,7 +128,8 @@ pub struct OutOfMemory {
     pub free: Option<Quantity>,
     /// What `set_per_process_memory_fraction` allows.
     pub allowed: Option<Quantity>,
-    /// What this process holds, its context and everything outside torch included.
+    /// What this process holds, its context and everything outside torch included; where torch lists it as one process
+    /// among the others (in containers), the one that holds what torch has reserved.
     pub in_use: Option<Quantity>,
     /// Live tensors of torch's allocator.
     pub allocated: Option<Quantity>,
@@ -162,6 +163,9 @@ impl OutOfMemory {
         let unallocated = event.memory("reserved unallocated");
         let bracketed = text.contains("; ") && (printed.is_some() || text.contains(" already allocated"));
         let prose = text.contains("has a total capa") || unallocated.is_some();
+        let reserved = printed.or_else(|| Some(allocated? + unallocated?));
+        let mut others = others(event);
+        let in_use = event.memory("in use").or_else(|| own_among(&mut others, reserved));
         OutOfMemory {
             refuser: first_named(&text, &REFUSERS).unwrap_or(Refuser::Torch),
             accelerator: first_named(&text, &ACCELERATORS).unwrap_or(Accelerator::Cuda),
@@ -175,13 +179,13 @@ impl OutOfMemory {
             total: event.memory("total"),
             free: event.memory("free"),
             allowed: event.memory("allowed"),
-            in_use: event.memory("in use"),
+            in_use,
             allocated,
             private_pools: event.memory("private pools"),
             // What torch 1.x does not print follows from what it does; rounding can make it a little less than nothing.
             unallocated: unallocated.or_else(|| Some(printed? - allocated?)),
-            reserved: printed.or_else(|| Some(allocated? + unallocated?)),
-            others: others(event),
+            reserved,
+            others,
         }
     }
 
@@ -219,6 +223,20 @@ impl OutOfMemory {
 
 fn first_named<T: Copy>(text: &str, table: &[(&str, T)]) -> Option<T> {
     table.iter().find(|(words, _)| text.contains(words)).map(|(_, named)| *named)
+}
+
+/// This process among those that are listed, taken out of them. In a container torch knows itself by another id than the
+/// driver does, so it lists itself as one more process: the smallest that holds what torch has reserved is it.
+fn own_among(listed: &mut Vec<OtherProcess>, reserved: Option<Quantity>) -> Option<Quantity> {
+    let reserved = reserved?;
+    let (index, used) = listed
+        .iter()
+        .enumerate()
+        .filter_map(|(index, process)| Some((index, process.used?)))
+        .filter(|(_, used)| used.high() >= reserved.low())
+        .min_by_key(|(_, used)| used.midpoint())?;
+    listed.remove(index);
+    Some(used)
 }
 
 /// The other processes: each id is followed by its memory.
@@ -289,15 +307,35 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_lists_itself_is_no_other() {
+        let read = read(
+            "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.02 GiB is free. \
+             Process 123 has 12.00 GiB memory in use. Process 77 has 66.00 GiB memory in use. Of the allocated memory 60.00 GiB \
+             is allocated by PyTorch, and 3.00 GiB is reserved by PyTorch but unallocated.",
+        );
+        assert_eq!(read.others.iter().map(|other| other.id).collect::<Vec<_>>(), [123]);
+        assert!(read.in_use.unwrap().contains(66 * 1024 * MIB));
+    }
+
+    #[test]
     fn who_refused_is_told_apart() {
         for (text, refuser) in [
             ("torch.AcceleratorError: CUDA error: out of memory", Refuser::Runtime),
             ("RuntimeError: CUDA driver error: 2", Refuser::Driver),
             ("RuntimeError: cuMemCreate failed with CUresult 2", Refuser::Driver),
-            ("[torch_memory_saver.cpp] CUresult error: 2 (out of memory) func=cu_mem_create", Refuser::MemorySaver),
-            ("torch.distributed.DistBackendError: NCCL error, unhandled cuda error: Cuda failure 2 'out of memory'", Refuser::Collectives),
+            (
+                "[torch_memory_saver.cpp] CUresult error: 2 (out of memory) func=cu_mem_create",
+                Refuser::MemorySaver,
+            ),
+            (
+                "torch.distributed.DistBackendError: NCCL error, unhandled cuda error: Cuda failure 2 'out of memory'",
+                Refuser::Collectives,
+            ),
             ("nvshmem: out of memory", Refuser::Nvshmem),
-            ("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", Refuser::MathLibrary),
+            (
+                "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+                Refuser::MathLibrary,
+            ),
             ("RuntimeError: Triton Error [CUDA]: out of memory", Refuser::Triton),
             ("HIP out of memory. Tried to allocate 2.00 GiB.", Refuser::Torch),
         ] {
@@ -309,7 +347,10 @@ mod tests {
     fn the_device_s_kind_is_told_apart() {
         for (text, kind) in [
             ("HIP out of memory. Tried to allocate 2.00 GiB.", Accelerator::Hip),
-            ("RuntimeError: NPU out of memory. Tried to allocate 20.00 MiB (NPU 0; 60.97 GiB total capacity)", Accelerator::Npu),
+            (
+                "RuntimeError: NPU out of memory. Tried to allocate 20.00 MiB (NPU 0; 60.97 GiB total capacity)",
+                Accelerator::Npu,
+            ),
             ("XPU out of memory. Tried to allocate 2.00 GiB.", Accelerator::Xpu),
             ("CUDA out of memory. Tried to allocate 2.00 GiB.", Accelerator::Cuda),
         ] {

@@ -139,7 +139,8 @@ fn named_ahead(text: &str) -> IResult<&str, Vec<Figure<'_>>> {
 /// `Tried to allocate`, and then the end, or a number that lost its unit.
 fn asked_cut(text: &str) -> IResult<&str, Vec<Figure<'_>>> {
     let (from, _) = pair(words("tried to allocate"), multispace0).parse(text)?;
-    let number = recognize(pair(digit1, nom::combinator::opt(pair(char('.'), nom::character::complete::digit0))));
+    let number =
+        recognize(pair(digit1, nom::combinator::opt(pair(char('.'), nom::character::complete::digit0))));
     let (_, printed) = terminated(alt((number, eof)), (multispace0, alt((eof, cut_unit)))).parse(from)?;
     Ok((
         from.get(printed.len()..).unwrap_or_default(),
@@ -259,7 +260,8 @@ mod tests {
         let xpu = "XPU out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.91 GiB. Of the allocated \
                    memory 14.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.";
         assert_eq!(names(xpu), ["asked", "gpu", "total", "allocated", "reserved unallocated"]);
-        let misspelt = "Tried to allocate 20.00 MiB. GPU 1 has a total capacty of 79.15 GiB of which 3.12 MiB is free.";
+        let misspelt =
+            "Tried to allocate 20.00 MiB. GPU 1 has a total capacty of 79.15 GiB of which 3.12 MiB is free.";
         assert_eq!(names(misspelt), ["asked", "gpu", "total", "free"]);
     }
 
@@ -280,16 +282,27 @@ mod tests {
 
     #[test]
     fn a_cut_amount_is_unknown() {
-        for text in ["Tried to allocate 224.0", "Tried to allocate", "Tried to allocate 224.00 Mi", "Tried to allocate 224."] {
+        for text in [
+            "Tried to allocate 224.0",
+            "Tried to allocate",
+            "Tried to allocate 224.00 Mi",
+            "Tried to allocate 224.",
+        ] {
             assert_eq!(named(text), [("asked".to_owned(), Value::Cut)], "{text}");
         }
         assert_eq!(names("of which 14.31 MiB is free. this process has 139.7"), ["free"]);
-        assert_eq!(names("31 MiB is free. Including non-PyTorch memory, this process has 139.78 GiB memory in use."), ["in use"]);
+        assert_eq!(
+            names("31 MiB is free. Including non-PyTorch memory, this process has 139.78 GiB memory in use."),
+            ["in use"]
+        );
     }
 
     #[test]
     fn blanks_and_letter_case_do_not_matter() {
-        assert_eq!(names("TRIED TO  ALLOCATE 2.00 GiB. gpu 0 has a total\tcapacity of 79.10 GiB"), ["asked", "gpu", "total"]);
+        assert_eq!(
+            names("TRIED TO  ALLOCATE 2.00 GiB. gpu 0 has a total\tcapacity of 79.10 GiB"),
+            ["asked", "gpu", "total"]
+        );
     }
 
     proptest! {
