@@ -9,7 +9,7 @@ use crate::launch::{Launch, Outcome, Rank};
 use crate::ledger::Ledger;
 use crate::observe::Observation;
 use crate::place::Place;
-use crate::reconcile::{DeviceChoice, Reconciliation, choose_devices, reconcile};
+use crate::reconcile::{DeviceChoice, Reconciliation, choose_devices, reconcile, with_processes};
 use crate::rules::{self, Context};
 use crate::thresholds::Thresholds;
 use crate::triage;
@@ -152,8 +152,9 @@ pub fn analyse(readings: Vec<SourceReading>, settings: &Settings) -> Analysis {
         };
         let devices = choose_devices(&launch, &ledgers, &observations, &mapped);
         for (rank, (ledger, choice)) in ledgers.iter().zip(&devices).enumerate() {
-            let Some((observation, sample)) =
-                choice.observation.and_then(|at| Some((at, observations.get(at)?)))
+            let Some((observation, sample)) = choice
+                .observation
+                .and_then(|at| Some((at, with_processes(observations.get(at)?, &observations))))
             else {
                 continue;
             };
@@ -162,7 +163,7 @@ pub fn analyse(readings: Vec<SourceReading>, settings: &Settings) -> Analysis {
                 (index, &launch),
                 (rank, rank_facts),
                 ledger,
-                (observation, sample),
+                (observation, &sample),
             ));
         }
         let diagnosis = triage::diagnose(&launch, &ledgers, &devices);

@@ -18,7 +18,7 @@
 //! words is then the draft's: up to 0.5.12 it follows the target's captures, from 0.5.15 it is interleaved stage by
 //! stage, and counting rounds reads both. A line that fits no open launch begins a new one.
 
-use crate::event::{Edge, Event, Role, WorkerHint};
+use crate::event::{Edge, Event, PoolRole, Role, WorkerHint};
 use crate::quantity::Quantity;
 use crate::server_args::{Argument, ServerArgs};
 use crate::stage::{Coordinates, Stage, Worker};
@@ -31,11 +31,15 @@ pub(super) struct Progress {
     loads_begun: u32,
     loads_ended: u32,
     pools_ended: u32,
+    /// Pool lines since the last pool ended.
+    pool_lines: u32,
     summarised: bool,
     failed: bool,
     capturing: bool,
     spoke: bool,
     level: Option<Quantity>,
+    /// Bytes of the pools printed since that level.
+    pooled: i128,
 }
 
 impl Progress {
@@ -78,13 +82,23 @@ impl Progress {
                         self.loads_begun = self.loads_begun.max(self.loads_ended + 1);
                         self.loads_ended += 1;
                     }
-                    (Stage::KvCache | Stage::MemoryPool, _) => self.pools_ended += 1,
+                    (Stage::KvCache | Stage::MemoryPool, _) => {
+                        self.pools_ended += 1;
+                        self.pool_lines = 0;
+                    }
                     _ => {}
                 }
                 if stage.is_capture() {
                     self.capturing = edge == Edge::Begin;
                 }
-                self.level = event.memory("avail mem").or(self.level);
+                if let Some(level) = event.memory("avail mem") {
+                    self.level = Some(level);
+                    self.pooled = 0;
+                }
+            }
+            Role::Pool(_) => {
+                self.pool_lines += 1;
+                self.pooled += pooled(event);
             }
             Role::Summary => self.summarised = true,
             Role::Failure(_) => self.failed = true,
@@ -98,15 +112,27 @@ impl Progress {
         self.failed = false;
     }
 
+    /// Whether the rank printed its summary.
+    pub(super) fn is_summarised(&self) -> bool {
+        self.summarised
+    }
+
     /// Whether a capture of this rank is under way, so that bars without a prefix can be its own.
     pub(super) fn is_capturing(&self) -> bool {
         self.capturing
     }
 
-    /// How far the free memory would jump if this line came next. `None` where either figure is missing.
+    /// How badly a line fits this rank as its next: how far the free memory would jump beyond what the line and the pools
+    /// before it account for. `None` where a figure is missing.
     pub(super) fn jump(&self, event: &Event) -> Option<i128> {
-        let next = event.memory("avail mem")?;
-        Some((self.level?.midpoint() - next.midpoint()).abs())
+        let level = self.level?.midpoint() - self.pooled;
+        if matches!(event.role, Role::Pool(_)) {
+            // A pool has no level: it must fit in what is free, and the rank whose pool was not yet printed is nearer.
+            return Some(if pooled(event) > level { NO_ROOM } else { i128::from(self.pool_lines) });
+        }
+        let next = event.memory("avail mem").or(event.memory("available_gpu_mem"))?.midpoint();
+        let claimed = event.memory("mem usage").map_or(0, Quantity::midpoint);
+        Some((level - next - claimed).abs())
     }
 
     fn worker_of(&self, event: &Event) -> Worker {
@@ -122,6 +148,19 @@ impl Progress {
             }
             _ => Worker::Target,
         }
+    }
+}
+
+/// Worse than any jump of a real card, and still a figure.
+const NO_ROOM: i128 = i128::MAX / 2;
+
+/// Bytes that a line of physical pools sizes.
+fn pooled(event: &Event) -> i128 {
+    match event.role {
+        Role::Pool(PoolRole::Part) => {
+            event.fields.iter().filter_map(|field| field.memory()).map(Quantity::midpoint).sum()
+        }
+        _ => 0,
     }
 }
 

@@ -7,7 +7,6 @@ use super::Launch;
 use super::duplicates::Repeats;
 use super::sorter::Sorter;
 use crate::event::{Event, Role};
-use crate::place::Place;
 use crate::server_args::ServerArgs;
 use crate::stage::Coordinates;
 use std::collections::HashMap;
@@ -15,7 +14,10 @@ use std::sync::Arc;
 
 /// Events kept of one source. A start-up has some dozens a rank, so this holds hundreds of starts of a large server,
 /// and bounds memory for a log that was made to exhaust it.
-pub const MOST_EVENTS: usize = 40_000;
+pub const MOST_EVENTS: usize = 20_000;
+
+/// Launches kept of one source: a report of more starts helps nobody, and each costs its findings.
+const MOST_LAUNCHES: usize = 1000;
 
 /// Collects events of one source.
 #[derive(Debug)]
@@ -42,9 +44,11 @@ pub(super) enum ItemKind {
     /// A `server_args=` line with its typed arguments.
     Arguments(Arc<Event>, Arc<ServerArgs>),
     /// The same line as an earlier one.
-    Repeat { place: Place, original: Arc<Event> },
+    Repeat { event: Arc<Event>, original: Arc<Event> },
     /// Requests were served from here on.
     Served,
+    /// So many lines of traffic in a row (retractions): counted, not kept.
+    Traffic(u64),
 }
 
 impl LaunchBuilder {
@@ -55,6 +59,9 @@ impl LaunchBuilder {
 
     /// Takes the next event, with the typed arguments where it is a `server_args=` line.
     pub fn push(&mut self, event: Event, arguments: Option<Arc<ServerArgs>>) {
+        if event.role == Role::Traffic {
+            return self.traffic(&event.stream, event.place.line);
+        }
         if self.items.len() >= MOST_EVENTS {
             self.left_out += 1;
             return;
@@ -64,9 +71,9 @@ impl LaunchBuilder {
         }
         let event = Arc::new(event);
         let (stream, line) = (Arc::clone(&event.stream), event.place.line);
-        // Repeats are looked for across streams: stdout and stderr may carry different envelopes.
+        // Repeats are looked for across streams: one of the copies may carry no envelope.
         let kind = match (self.repeats.original_of(&event), arguments) {
-            (Some(original), _) => ItemKind::Repeat { place: event.place.clone(), original },
+            (Some(original), _) => ItemKind::Repeat { event, original },
             (None, Some(arguments)) => ItemKind::Arguments(event, arguments),
             (None, None) => ItemKind::Event(event),
         };
@@ -78,6 +85,19 @@ impl LaunchBuilder {
         let already = self.items.last().is_some_and(|item| matches!(item.kind, ItemKind::Served));
         if !already && self.items.len() < MOST_EVENTS {
             self.items.push(Item { stream: Arc::clone(stream), line, kind: ItemKind::Served });
+        }
+    }
+
+    /// Takes note of a line of traffic: a busy server prints millions.
+    pub fn traffic(&mut self, stream: &Arc<str>, line: u64) {
+        if let Some(Item { stream: last, kind: ItemKind::Traffic(count), .. }) = self.items.last_mut()
+            && last == stream
+        {
+            *count += 1;
+        } else if self.items.len() < MOST_EVENTS {
+            self.items.push(Item { stream: Arc::clone(stream), line, kind: ItemKind::Traffic(1) });
+        } else {
+            self.left_out += 1;
         }
     }
 
@@ -120,8 +140,10 @@ impl LaunchBuilder {
         }
         let mut launches: Vec<Launch> = groups.into_iter().flat_map(Sorter::finish).collect();
         launches.sort_by_key(|launch| launch.first_line);
+        let over = launches.split_off(launches.len().min(MOST_LAUNCHES));
+        let left_out = self.left_out + over.len() as u64;
         if let Some(last) = launches.last_mut() {
-            last.left_out = self.left_out;
+            last.left_out = left_out;
         }
         launches
     }

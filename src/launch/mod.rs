@@ -9,6 +9,8 @@ mod duplicates;
 mod expect;
 mod outcome;
 mod sorter;
+#[cfg(test)]
+mod tests;
 
 pub use builder::{LaunchBuilder, MOST_EVENTS};
 pub use expect::{Expectation, expectation};

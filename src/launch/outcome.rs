@@ -147,7 +147,12 @@ fn stage_of(launch: &Launch, failure: &Event) -> Stage {
 /// After one capture ended the next may have begun without a line of its own; only the failure's words tell.
 fn after_capture(failure: &Event, stage: Stage) -> Stage {
     let words = failure.text.to_ascii_lowercase();
-    if words.contains("piecewise") || words.contains("prefill") { Stage::GraphPrefill } else { stage }
+    match stage {
+        _ if words.contains("piecewise") || words.contains("prefill") => Stage::GraphPrefill,
+        // Every release that captures the draft's decode graphs goes on with its extend graphs.
+        Stage::GraphDraft => Stage::GraphDraftExtend,
+        stage => stage,
+    }
 }
 
 /// The rank whose crash notice precedes an untagged failure line: tracebacks carry no prefix.

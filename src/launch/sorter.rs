@@ -5,8 +5,7 @@
 use super::assign::{Progress, draft_possible, node_owns};
 use super::builder::{Item, ItemKind};
 use super::{Launch, Outcome, Rank, RankEvent};
-use crate::event::{Event, FailureKind, Role};
-use crate::place::Place;
+use crate::event::{Event, FailureKind, Role, Value};
 use crate::server_args::{self, ServerArgs};
 use crate::stage::{Coordinates, RankTag, Stage};
 use crate::version::VersionRange;
@@ -42,12 +41,17 @@ impl Sorter {
     /// Takes what happened next.
     pub(super) fn take(&mut self, item: &Item) {
         match &item.kind {
-            ItemKind::Repeat { place, original } => self.repeat(original, place),
+            ItemKind::Repeat { event, original } => self.repeat(original, event),
             ItemKind::Arguments(event, arguments) => self.arguments(event, arguments),
             ItemKind::Served => {
                 if let Some(open) = self.launches.last_mut() {
                     open.launch.served |= open.launch.ready.is_some();
                     open.launch.last_line = open.launch.last_line.max(item.line);
+                }
+            }
+            ItemKind::Traffic(count) => {
+                if let Some(open) = self.launches.last_mut() {
+                    open.launch.retractions += count;
                 }
             }
             ItemKind::Event(event) => match event.role {
@@ -108,6 +112,7 @@ impl Sorter {
         }
         let index = match best {
             Some((index, _)) => index,
+            None if !can_begin(event) => return,
             None => {
                 self.begin(event);
                 self.launches.len().saturating_sub(1)
@@ -157,20 +162,44 @@ impl Sorter {
             !event.rank.text.is_empty() && open.launch.rank(&event.rank.coordinates).is_some()
         };
         let newest = self.launches.len().saturating_sub(1);
-        let index = self.launches.iter().rposition(said_by).unwrap_or(newest);
+        let index = match event.role {
+            Role::Ready => self.about_to_be_ready().unwrap_or(newest),
+            _ => self.launches.iter().rposition(said_by).unwrap_or(newest),
+        };
         let Some(open) = self.launches.get_mut(index) else { return };
         open.note(event);
         open.other(event);
     }
 
-    fn repeat(&mut self, original: &Arc<Event>, place: &Place) {
-        for open in self.launches.iter_mut().rev().take(OPEN_LAUNCHES) {
-            let known =
-                open.launch.ranks.iter_mut().flat_map(|rank| rank.events.iter_mut().rev().take(LOOKED_BACK));
-            if let Some(rank_event) = known.into_iter().find(|known| Arc::ptr_eq(&known.event, original)) {
-                rank_event.repeated_at.push(place.clone());
-                return;
-            }
+    /// The newest launch that printed its summary and is not ready yet; without such, the newest that is not ready.
+    fn about_to_be_ready(&self) -> Option<usize> {
+        let unready = |open: &OpenLaunch| open.launch.ready.is_none();
+        let summarised = |open: &OpenLaunch| open.progress.values().any(Progress::is_summarised);
+        self.launches
+            .iter()
+            .rposition(|open| unready(open) && summarised(open))
+            .or_else(|| self.launches.iter().rposition(unready))
+    }
+
+    /// The same words again: a second handler's copy, noted at the first; or, of two servers that start side by side in one
+    /// stream, the other's.
+    fn repeat(&mut self, original: &Arc<Event>, event: &Arc<Event>) {
+        let holder = self.launches.iter().rposition(|open| open.holds(original));
+        let first_open = self.launches.len().saturating_sub(OPEN_LAUNCHES);
+        let waiting =
+            (first_open..self.launches.len()).rev().filter(|index| Some(*index) != holder).find(|index| {
+                self.launches
+                    .get(*index)
+                    .is_some_and(|open| open.launch.ready.is_none() && open.awaits(event))
+            });
+        if let Some(open) = waiting.and_then(|index| self.launches.get_mut(index)) {
+            return open.post(event);
+        }
+        let Some(open) = holder.and_then(|index| self.launches.get_mut(index)) else { return };
+        let events =
+            open.launch.ranks.iter_mut().flat_map(|rank| rank.events.iter_mut().rev().take(LOOKED_BACK));
+        if let Some(known) = events.into_iter().find(|known| Arc::ptr_eq(&known.event, original)) {
+            known.repeated_at.push(event.place.clone());
         }
     }
 }
@@ -213,6 +242,23 @@ impl OpenLaunch {
         progress.is_none_or(|progress| progress.admits(event.role, draft_possible(arguments)))
     }
 
+    /// Whether the launch has this very event among the last of a rank.
+    fn holds(&self, event: &Arc<Event>) -> bool {
+        let recent = |rank: &Rank| {
+            rank.events.iter().rev().take(LOOKED_BACK).any(|known| Arc::ptr_eq(&known.event, event))
+        };
+        self.launch.ranks.iter().any(recent)
+    }
+
+    /// Whether the line is the next that this rank must print: its other end stands open, or its pool is not yet printed.
+    fn awaits(&self, event: &Event) -> bool {
+        let strict = matches!(
+            event.role,
+            Role::Stage(Stage::DistributedInit | Stage::Weights | Stage::KvCache | Stage::MemoryPool, ..)
+        );
+        strict && self.progress.contains_key(&event.rank.coordinates) && self.admits(event)
+    }
+
     /// Widens the launch's extent to this line.
     fn note(&mut self, event: &Event) {
         self.launch.last_line = self.launch.last_line.max(event.place.line);
@@ -240,7 +286,6 @@ impl OpenLaunch {
     fn other(&mut self, event: &Arc<Event>) {
         match event.role {
             Role::Ready => self.launch.ready = Some(Arc::clone(event)),
-            Role::Traffic => self.launch.retractions += 1,
             Role::Failure(kind) => {
                 self.launch.failures.push(Arc::clone(event));
                 // The imbalance can also be a warning, after which the rank goes on.
@@ -259,6 +304,13 @@ impl OpenLaunch {
         super::outcome::settle(&mut self.launch);
         self.launch
     }
+}
+
+/// Whether a line that fits no launch begins one. Prose may quote the words of a stage (`Load weight end took long`): what
+/// is neither worded like a release's line nor holds a figure founds nothing.
+fn can_begin(event: &Event) -> bool {
+    event.template.is_some()
+        || event.fields.iter().any(|field| matches!(field.value, Value::Memory(_) | Value::Cut))
 }
 
 /// The ranks that a tag names: one, or each of a merged range.

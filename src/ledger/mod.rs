@@ -173,6 +173,16 @@ impl Ledger {
         Some(self.closing? - self.headroom?)
     }
 
+    /// Whether a capture came behind the last printed level, so that what it took is in no line: releases up to 0.4.1 print
+    /// no figure after graph capture.
+    pub fn captured_unlogged(&self) -> bool {
+        let last = self.postings.iter().rev().find(|posting| posting.kind == PostingKind::Stage);
+        self.headroom.is_none()
+            && last.is_some_and(|posting| {
+                posting.stage.is_capture() && posting.before.is_none() && posting.after.is_none()
+            })
+    }
+
     /// A ledger in which nothing was printed.
     pub fn of(rank: &Rank) -> Ledger {
         build(rank)

@@ -77,6 +77,8 @@ struct Reader {
     events: u64,
     unrecognised: Vec<Unrecognised>,
     ready: bool,
+    /// The words of the last line of traffic: its like are counted without reading them again.
+    traffic: Option<Arc<str>>,
 }
 
 impl Reader {
@@ -90,6 +92,7 @@ impl Reader {
             events: 0,
             unrecognised: Vec::new(),
             ready: false,
+            traffic: None,
         }
     }
 
@@ -97,6 +100,10 @@ impl Reader {
     fn take(&mut self, line: &LogicalLine) {
         if self.dumps.take(line) {
             self.dump_lines += 1;
+            return;
+        }
+        if self.traffic.as_ref().is_some_and(|words| line.text.contains(&**words)) {
+            self.launches.traffic(&line.stream, line.place.line);
             return;
         }
         if self.ready && SERVING.iter().any(|words| line.text.contains(words)) {
@@ -116,6 +123,7 @@ impl Reader {
                 return;
             }
             Role::Ready => self.ready = true,
+            Role::Traffic => self.traffic = Some(Arc::clone(&event.label)).filter(|words| words.len() > 8),
             _ => {}
         }
         self.events += 1;
@@ -159,4 +167,28 @@ impl Reader {
 fn arguments_of(message: &str) -> Option<server_args::ServerArgs> {
     let after = |sign: &str| message.find(sign).and_then(|at| message.get(at + sign.len()..));
     server_args::parse(after("server_args=").or_else(|| after("server_args: "))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RETRACTION: &str = "[2026-11-29 13:52:07 TP0] KV cache pool is full. Retract requests. #retracted_reqs: 1, \
+                              #new_tokens_gained: 33, #new_token_ratio: 0.5000 -> 0.6000\n";
+
+    #[test]
+    fn the_needles_compile() {
+        assert!(NEEDLES.is_ok());
+    }
+
+    #[test]
+    fn retractions_are_counted_and_crowd_nothing_out() {
+        let start = "[2026-11-29 13:51:42 TP0] Load weight begin. avail mem=139.13 GB\n";
+        let restart = "[2026-11-29 14:51:42 TP0] Load weight begin. avail mem=139.13 GB\n";
+        let log = format!("{start}{}{restart}", RETRACTION.repeat(crate::launch::MOST_EVENTS + 10));
+        let reading = read_source(&Source::memory("log", log.as_bytes())).unwrap();
+        assert_eq!(reading.launches.len(), 2);
+        assert_eq!(reading.launches[0].retractions, crate::launch::MOST_EVENTS as u64 + 10);
+        assert_eq!(reading.facts.left_out, 0);
+    }
 }

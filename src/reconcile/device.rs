@@ -6,7 +6,7 @@
 use super::UNEXPLAINED_LIMIT;
 use crate::launch::{Launch, Rank};
 use crate::ledger::Ledger;
-use crate::observe::Observation;
+use crate::observe::{MigInstance, Observation};
 use crate::quantity::{GIB, Quantity};
 use crate::time::Stamp;
 
@@ -79,51 +79,72 @@ fn choose(
     mapped: Option<u32>,
     moment: Option<Stamp>,
 ) -> DeviceChoice {
-    let sample_of = |device: u32| nearest_sample(observations, device, moment);
-    let chosen = |device: u32, basis: DeviceBasis| DeviceChoice {
-        device: Some(device),
+    let targets = targets(observations);
+    let sample_of = |target: Target| nearest_sample(observations, target, moment);
+    let chosen = |target: Target, basis: DeviceBasis| DeviceChoice {
+        device: Some(target.0),
         basis: Some(basis),
-        observation: sample_of(device),
+        observation: sample_of(target),
         tie: None,
     };
-    if let Some(device) = mapped {
-        return chosen(device, DeviceBasis::Option);
-    }
-    let argument = device_by_arguments(launch, rank);
-    let mut devices: Vec<u32> = observations
-        .iter()
-        .filter(|sample| sample.used.is_some())
-        .filter_map(|sample| sample.device)
-        .collect();
-    devices.sort_unstable();
-    devices.dedup();
-    let mismatch = |device: u32| -> Option<i128> {
-        let sample = observations.get(sample_of(device)?)?;
+    let mismatch = |target: Target| -> Option<i128> {
+        let sample = observations.get(sample_of(target)?)?;
         Some(distance(sample, ledger.final_free()?)?.magnitude().low())
     };
-    let matching: Vec<u32> = devices
-        .iter()
-        .copied()
-        .filter(|device| mismatch(*device).is_some_and(|bytes| bytes <= MATCH_LIMIT))
-        .collect();
+    let within = |among: &[Target], limit: i128| -> Vec<Target> {
+        let near = |target: &Target| mismatch(*target).is_some_and(|bytes| bytes <= limit);
+        among.iter().copied().filter(near).collect()
+    };
+    // A device that is cut into slices: the slice that fits, if only one does.
+    let on = |device: u32, basis: DeviceBasis| {
+        let parts: Vec<Target> = targets.iter().copied().filter(|target| target.0 == device).collect();
+        let fitting = within(&parts, MATCH_LIMIT);
+        match (parts.as_slice(), fitting.as_slice()) {
+            ([only], _) | (_, [only]) => chosen(*only, basis),
+            _ => DeviceChoice { device: Some(device), basis: Some(basis), ..DeviceChoice::default() },
+        }
+    };
+    if let Some(device) = mapped {
+        return on(device, DeviceBasis::Option);
+    }
+    let argument = device_by_arguments(launch, rank);
+    let matching = within(&targets, MATCH_LIMIT);
     // Several within reach: one that closes the bridge, where the others don't, is it.
-    let closing: Vec<u32> = matching
-        .iter()
-        .copied()
-        .filter(|device| mismatch(*device).is_some_and(|bytes| bytes <= UNEXPLAINED_LIMIT))
-        .collect();
+    let closing = within(&matching, UNEXPLAINED_LIMIT);
     let matching = if closing.is_empty() { matching } else { closing };
+    let holds = |among: &[Target], device: u32| among.iter().any(|target| target.0 == device);
     match (matching.as_slice(), argument) {
         ([only], _) => chosen(*only, DeviceBasis::Match),
-        ([], Some(device)) if devices.contains(&device) || devices.is_empty() => {
-            chosen(device, DeviceBasis::Argument)
+        ([], Some(device)) if holds(&targets, device) || targets.is_empty() => {
+            on(device, DeviceBasis::Argument)
         }
         ([], _) => DeviceChoice::default(),
-        (several, Some(device)) if several.contains(&device) => chosen(device, DeviceBasis::Argument),
+        (several, Some(device)) if holds(several, device) => on(device, DeviceBasis::Argument),
         (several, _) => {
-            DeviceChoice { tie: Some(Tie { devices: several.to_vec() }), ..DeviceChoice::default() }
+            let mut devices: Vec<u32> = several.iter().map(|target| target.0).collect();
+            devices.dedup();
+            DeviceChoice { tie: Some(Tie { devices }), ..DeviceChoice::default() }
         }
     }
+}
+
+/// What a rank can run on: a device, or a MIG slice of one.
+type Target = (u32, Option<MigInstance>);
+
+/// The devices and slices that were sampled. A device that is cut into slices has no memory of its own to give.
+fn targets(observations: &[Observation]) -> Vec<Target> {
+    let mut targets: Vec<Target> = Vec::new();
+    let figures = observations.iter().filter(|sample| sample.used.is_some() && sample.total.is_some());
+    for target in figures.filter_map(|sample| Some((sample.device?, sample.mig))) {
+        if !targets.contains(&target) {
+            targets.push(target);
+        }
+    }
+    let sliced: Vec<u32> =
+        targets.iter().filter(|target| target.1.is_some()).map(|target| target.0).collect();
+    targets.retain(|target| target.1.is_some() || !sliced.contains(&target.0));
+    targets.sort_by_key(|target| target.0);
+    targets
 }
 
 /// How far a sample's free memory is from the log's, the driver's reserve aside.
@@ -137,10 +158,10 @@ fn distance(sample: &Observation, free_by_log: Quantity) -> Option<Quantity> {
 }
 
 /// The sample of a device that is nearest in time to `moment`, and from it on, where clocks allow; else the last one.
-fn nearest_sample(observations: &[Observation], device: u32, moment: Option<Stamp>) -> Option<usize> {
+fn nearest_sample(observations: &[Observation], target: Target, moment: Option<Stamp>) -> Option<usize> {
     let samples = observations.iter().enumerate().filter(|(_, sample)| {
-        sample.device == Some(device)
-            && sample.mig.is_none()
+        sample.device == Some(target.0)
+            && sample.mig == target.1
             && sample.used.is_some()
             && sample.total.is_some()
     });

@@ -9,7 +9,7 @@ mod processes;
 mod reserve;
 
 pub use device::{DeviceBasis, DeviceChoice, Tie, choose_devices};
-pub use processes::{Owner, owners};
+pub use processes::{Owner, owners, with_processes};
 pub use reserve::{Reserve, known_reserve};
 
 use crate::launch::{Launch, Outcome, Rank};
@@ -171,6 +171,10 @@ pub fn reconcile(
     } else if launch.1.outcome == Outcome::Failed {
         Verdict::CannotTell(
             "the launch failed: its processes may have been gone when the sample was taken".into(),
+        )
+    } else if unexplained.low() > 0 && ledger.captured_unlogged() {
+        Verdict::CannotTell(
+            "the log prints no free memory after graph capture: what it took is in use and in no line".into(),
         )
     } else {
         Verdict::Fails

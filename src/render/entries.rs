@@ -76,8 +76,14 @@ fn held(view: &View<'_>, group: &[usize], ledgers: &[&Ledger], opens: usize) -> 
         let same: Vec<&Posting> = ledgers.iter().filter_map(|ledger| ledger.postings.get(index)).collect();
         let Some(posting) = same.first() else { continue };
         claimed = claimed + posting.claimed.unwrap_or(Quantity::ZERO);
-        let used = spread_text(figures(&same, |posting| posting.claimed));
-        notes.push(dim(posting_name(posting), used.or(Some("?".into())), "logged"));
+        match spread_text(figures(&same, |posting| posting.claimed)) {
+            // From 0.5.23 on init prints no figure, and a second line tells what taking the baseline cost: mostly nothing.
+            None => notes.push(dim(posting_name(posting), None, "no figure printed")),
+            used if posting.label.eq_ignore_ascii_case("memory baseline taken") => {
+                notes.push(dim("taking the baseline".to_string(), used, "logged"));
+            }
+            used => notes.push(dim(posting_name(posting), used, "logged")),
+        }
     }
     let rest: Vec<Quantity> = bridge(BridgeTerm::HeldBefore).map(|held| held - claimed).collect();
     if rest.is_empty() && notes.is_empty() {

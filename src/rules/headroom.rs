@@ -71,7 +71,9 @@ fn check_low(context: &Context<'_>) -> Vec<Finding> {
         let (Some((room, place)), wanted) = (left(ledger), limit(context, index, Limit::HeadroomLow)) else {
             continue;
         };
-        if !room.surely_below(wanted) || room.contains(0) {
+        // A pool sized after capture leaves what SGLang reserved for activations, by its own arithmetic.
+        let sized_after_capture = ledger.stages(Stage::PostCaptureResize).next().is_some();
+        if !room.surely_below(wanted) || room.contains(0) || sized_after_capture {
             continue;
         }
         let wanted = Quantity::exact(wanted);
@@ -102,8 +104,10 @@ fn check_generous(context: &Context<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     // The poorest rank decides how far the pool can grow; the richer ones are not worth a finding of their own.
+    // Where captures came behind the last figure, what is left is not known.
     let poorest = context
         .books()
+        .filter(|(.., ledger)| !ledger.captured_unlogged())
         .filter_map(|(index, rank, ledger)| Some((index, rank, ledger, left(ledger)?)))
         .min_by_key(|(.., (room, _))| room.midpoint());
     let Some((index, rank, ledger, (room, place))) = poorest else {

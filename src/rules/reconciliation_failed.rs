@@ -18,10 +18,13 @@ More means that something moved between the last line of the log and the sample,
   the sample is of another moment (before ready, after a crash, from the next start);\n\
   the sample is of another device (say which with --map);\n\
   another process came or left;\n\
-  the server grew while serving: eager workspaces, communication channels, a leak.\n\n\
+  the server grew while serving: eager workspaces, communication channels, a leak (a warning where the sample is of more than a minute later).\n\n\
 Remedy: take nvidia-smi within seconds of the ready line, with its process list, and give the log of the same start.",
     check,
 };
+
+/// From here on, in seconds, requests may have been served between the ready line and the sample.
+const LONG_AFTER_READY: f64 = 60.0;
 
 fn check(context: &Context<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -36,13 +39,18 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
             || "Neither the dump nor the log tells how far apart they were taken.".to_string(),
             |seconds| format!("The sample was taken {seconds:.0} s after the ready line."),
         );
-        let direction = if reconciliation.unexplained.low() > 0 {
+        let more = reconciliation.unexplained.low() > 0;
+        let direction = if more {
             "more is used than the log accounts for"
         } else {
             "less is used than the log accounts for"
         };
+        // A server grows while it serves: a sample of long after ready proves nothing wrong with the books.
+        let long_after = reconciliation.seconds_apart.is_some_and(|seconds| seconds > LONG_AFTER_READY);
+        let severity = if more && long_after { Severity::Warning } else { Severity::Error };
         findings.push(
             Finding::new(&RULE, format!("{} MiB unexplained for {}: {direction}", signed_mib_text(reconciliation.unexplained), rank_words(&rank.tag.text)))
+                .severity(severity)
                 .rank(&rank.tag.text)
                 .explain(apart)
                 .sum(format!(

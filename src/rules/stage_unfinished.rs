@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     name: "stage-unfinished",
     severity: Severity::Warning,
     summary: "a stage began and never printed its end",
-    explanation: "A `begin` line without its `end`. Where the launch failed, this is where it died, and the capture bars inside show how far it came. Where the \
+    explanation: "A `begin` line without its `end`. Where the launch failed in that very stage, launch-failed says so, and how far the capture bars came. Where the \
 launch went on, the end line was lost, and the stage's memory is inside the gap that follows it.\n\n\
 Releases up to 0.4.1 print no end of graph capture, and none up to 0.3.6 an end of distributed init: that is no finding.\n\n\
 A capture that is still running looks the same: the first (largest) batch size may take minutes when kernels are compiled on first use.\n\n\
@@ -33,6 +33,7 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
         {
             if context.launch.versions.first < BOTH_ENDS && posting.before.is_none()
                 || is_other_ranks_end(context, rank, posting)
+                || is_where_it_failed(context, ledger, index, posting)
             {
                 continue;
             }
@@ -64,6 +65,14 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
 
 fn is_unfinished(posting: &Posting) -> bool {
     posting.kind == PostingKind::Stage && posting.state == PostingState::Begun
+}
+
+/// The stage at which the launch failed, and nothing of the rank behind it: `launch-failed` says that, and how far the
+/// stage came.
+fn is_where_it_failed(context: &Context<'_>, ledger: &Ledger, index: usize, posting: &Posting) -> bool {
+    context.launch.outcome == Outcome::Failed
+        && context.launch.failed_stage == Some(posting.stage)
+        && ledger.postings.len() == index + 1
 }
 
 /// Pool lines of a rank that prints no `Memory pool end` in these releases, or whose stage ended under another worker.

@@ -24,7 +24,7 @@ pub(super) static CUT_SHORT: Rule = Rule {
     name: "input-cut-short",
     severity: Severity::Warning,
     summary: "a log held more start-up lines than are kept, or a rank's lines were left out",
-    explanation: "Memory use is bounded whatever the file: of one source at most 40,000 start-up, failure and note lines are kept, which is hundreds of starts of a \
+    explanation: "Memory use is bounded whatever the file: of one source at most 20,000 start-up, failure and note lines are kept, which is hundreds of starts of a \
 large server. This source held more, and what came after the limit is not in the report.\n\n\
 Usual cause: a crash loop that ran for days into one file, or lines that were repeated by a broken collector.\n\n\
 Remedy: cut the file to the part that matters (for example `tail -n 100000 server.log | vramledger`), or split it at the `server_args=` lines.",

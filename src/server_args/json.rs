@@ -1,10 +1,11 @@
-//! Arguments as JSON, for the report: typed, in printed order.
+//! Arguments as JSON, for the report: typed, in printed order, secrets masked.
 
+use super::secrets::{REDACTED, is_secret};
 use super::{Argument, ServerArgs};
 use serde_json::{Map, Number, Value};
 
 impl ServerArgs {
-    /// The arguments as a JSON object, in printed order.
+    /// The arguments as a JSON object, in printed order, secrets masked.
     pub fn to_json(&self) -> Value {
         object(&self.entries)
     }
@@ -30,7 +31,11 @@ impl Argument {
 }
 
 fn object(fields: &[(String, Argument)]) -> Value {
-    Value::Object(fields.iter().map(|(name, value)| (name.clone(), value.to_json())).collect::<Map<_, _>>())
+    let shown = |(name, value): &(String, Argument)| {
+        let shown = if is_secret(name, value) { REDACTED.into() } else { value.to_json() };
+        (name.clone(), shown)
+    };
+    Value::Object(fields.iter().map(shown).collect::<Map<_, _>>())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod keys;
 mod line;
 mod literal;
 mod release;
+mod secrets;
 mod string;
 
 pub use keys::key_range;

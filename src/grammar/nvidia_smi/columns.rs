@@ -57,6 +57,7 @@ pub(super) fn cells(text: &str) -> Option<Vec<String>> {
         .has_headers(false)
         .flexible(true)
         .trim(csv::Trim::All)
+        .buffer_capacity(text.len() + 1)
         .from_reader(text.as_bytes());
     let record = reader.records().next()?.ok()?;
     Some(record.iter().map(str::to_owned).collect())

@@ -174,10 +174,19 @@ impl Csv {
     }
 }
 
+/// Whether a line shows at once that it is no row: a log's bracket prefix, or a key with its value. Most lines that come
+/// here are, and taking cells apart costs more than looking.
+fn is_log_line(text: &str) -> bool {
+    let bracket = text
+        .strip_prefix('[')
+        .is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit() || first == 't'));
+    bracket || text.contains('=')
+}
+
 impl FormReader for Csv {
     fn take(&mut self, line: &LogicalLine, found: &mut Found) -> bool {
         let text = line.text.trim();
-        if text.len() > LONGEST_LINE || text.contains('|') {
+        if text.len() > LONGEST_LINE || text.contains('|') || is_log_line(text) {
             return false;
         }
         if let Some(columns) = header(text) {

@@ -90,7 +90,7 @@ impl Assembler {
             brackets
         });
         let unclosed = brackets.as_ref().is_some_and(|brackets| !brackets.closed()) && !line.cut;
-        if unclosed || (open && brackets.is_none()) {
+        if unclosed || (open && brackets.is_none() && !is_told_bar(reading.as_ref())) {
             let (line, seams, patience) = (line.clone(), Vec::new(), PATIENCE);
             self.slots.push_back(Slot::Waiting(Box::new(Waiting {
                 line,
@@ -173,6 +173,12 @@ fn stands_alone(reading: Option<&Reading>) -> bool {
         );
         reading.template.is_some() || !(bare || reading.label.is_empty())
     })
+}
+
+/// Whether this is a capture bar with its figure: what may be missing of it is only the drawing, and a bar that waited
+/// for it would take the rest of the line behind it.
+fn is_told_bar(reading: Option<&Reading>) -> bool {
+    reading.is_some_and(|reading| matches!(reading.role, Role::Progress(_)) && reading.met > 0)
 }
 
 impl Waiting {

@@ -32,6 +32,7 @@ use super::pattern::Matcher;
 use crate::event::{Edge, Role, WorkerHint};
 use crate::stage::{Stage, Worker};
 use crate::version::{Version, VersionRange};
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
 /// Which ranks print a line, in the releases that print it.
@@ -125,6 +126,40 @@ pub(super) fn compiled() -> &'static [Row] {
             .filter_map(|template| Some(Row { template, matcher: Matcher::compile(template.pattern)? }))
             .collect()
     })
+}
+
+/// The rows that a line can be of, by its first two bytes: trying all of them costs ten times as much.
+struct Index {
+    by_opening: HashMap<[u8; 2], Vec<&'static Row>>,
+    /// Rows that begin with a value.
+    others: Vec<&'static Row>,
+}
+
+/// The rows that a line with this beginning can be of, earlier ones first among those of one kind.
+pub(super) fn candidates(text: &str) -> impl Iterator<Item = &'static Row> {
+    static INDEX: OnceLock<Index> = OnceLock::new();
+    let index = INDEX.get_or_init(|| {
+        let mut index = Index { by_opening: HashMap::new(), others: Vec::new() };
+        for row in compiled() {
+            match row.matcher.openings() {
+                None => index.others.push(row),
+                Some(mut openings) => {
+                    openings.sort_unstable();
+                    openings.dedup();
+                    for opening in openings {
+                        index.by_opening.entry(opening).or_default().push(row);
+                    }
+                }
+            }
+        }
+        index
+    });
+    let opening = match text.as_bytes() {
+        [first, second, ..] => Some([first.to_ascii_lowercase(), second.to_ascii_lowercase()]),
+        _ => None,
+    };
+    let listed = opening.and_then(|opening| index.by_opening.get(&opening));
+    listed.into_iter().flatten().chain(&index.others).copied()
 }
 
 /// A row, written compactly.

@@ -112,6 +112,28 @@ impl Matcher {
         self.variants.len()
     }
 
+    /// The two bytes, in lower case, with which a line of each variant must begin. `None` where a variant begins with a
+    /// value: then nothing can be told from a line's first bytes.
+    pub fn openings(&self) -> Option<Vec<[u8; 2]>> {
+        let opening = |words: &str| match words.as_bytes() {
+            [first, second, ..] => Some([first.to_ascii_lowercase(), second.to_ascii_lowercase()]),
+            _ => None,
+        };
+        let mut openings = Vec::new();
+        for variant in &self.variants {
+            match variant.pieces.first()? {
+                Piece::Words(words) => openings.push(opening(words)?),
+                Piece::Choice { words, .. } => {
+                    for words in words {
+                        openings.push(opening(words)?);
+                    }
+                }
+                Piece::Hole { .. } => return None,
+            }
+        }
+        Some(openings)
+    }
+
     /// The fixed words of each variant, for the scanner's needles.
     pub fn words(&self) -> impl Iterator<Item = Vec<&str>> {
         self.variants.iter().map(|variant| {

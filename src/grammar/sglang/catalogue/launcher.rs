@@ -12,11 +12,11 @@ pub(super) static ROWS: &[Template] = &[
         (V0_1_20, V0_5_23),
         Printers::Launcher,
     ),
-    // What a node of rank 1 and up prints where node 0 prints `ready`.
+    // What a node of rank 1 and up prints where node 0 prints `ready`: its schedulers have reported ready by then.
     row(
         "launcher.dummy_health",
         "Dummy health check server started in background thread at {address=rest}",
-        Role::Note,
+        Role::Ready,
         (V0_4_6, V0_5_23),
         Printers::Launcher,
     ),

@@ -104,9 +104,17 @@ fn fixed(text: &str, words: &str) -> (Step, bool) {
 
 /// The first place in `text` where `words` stand.
 fn find(text: &str, words: &str) -> Option<usize> {
-    text.char_indices()
-        .map(|(at, _)| at)
-        .find(|at| matches!(text.get(*at..).map(|rest| fixed(rest, words).0), Some(Step::To(_))))
+    let stands = |at: &usize| matches!(text.get(*at..).map(|rest| fixed(rest, words).0), Some(Step::To(_)));
+    match words.bytes().next() {
+        None => Some(0),
+        // Any white space will do for a blank.
+        Some(b' ') => text.char_indices().map(|(at, _)| at).find(stands),
+        // Most of a line is passed over by its bytes: looking at each letter was most of the work.
+        Some(first) => {
+            let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
+            memchr::memchr2_iter(lower, upper, text.as_bytes()).find(stands)
+        }
+    }
 }
 
 /// Whether the line ends inside `words`: where they begin, and how many of their bytes are there.

@@ -4,7 +4,7 @@ use super::Reading;
 use super::role::refined;
 use super::values::{cut_at_end, known, require_unit};
 use crate::event::{Role, Value};
-use crate::grammar::sglang::catalogue::{Row, compiled};
+use crate::grammar::sglang::catalogue::{Row, candidates, compiled};
 use crate::grammar::sglang::clause::{self, RawField, grouped, measure};
 use crate::grammar::sglang::pattern::{Fit, Found, Hole, Key, Kind};
 use crate::quantity::{Convention, Quantity};
@@ -20,7 +20,7 @@ const POSSIBLE_BEGINNING: usize = 4;
 pub(super) fn from_catalogue(text: &str) -> (Option<Reading>, usize) {
     let mut fits: Vec<(&'static Row, Found)> = Vec::new();
     let mut begins = 0;
-    for row in compiled() {
+    for row in candidates(text) {
         fits.extend(row.matcher.fits(text).map(|found| (row, found)));
         begins = row.matcher.goes_on(text).max(begins);
     }

@@ -128,6 +128,19 @@ fn the_cause_of_a_wrapped_failure_is_found() {
 }
 
 #[test]
+fn a_wrapped_bar_does_not_take_the_rest_of_the_line_behind_it() {
+    let events = assemble(&[
+        "Capturing batches (bs=1 avail_mem=14.39 GB): 100%|██████████| 4/4 [00:04<00:00, ",
+        " 1.00it/s]",
+        "[2026-03-02 09:00:15] Capture cuda graph end. Time elapsed: 6.02 s. mem usage=0.",
+        "18 GB. avail mem=14.34 GB.",
+    ]);
+    let levels: Vec<_> =
+        events.iter().map(|event| event.memory("avail_mem").or(event.memory("avail mem"))).collect();
+    assert_eq!(levels, [Some(gib("14.39")), Some(gib("14.34"))]);
+}
+
+#[test]
 fn wrapped_server_arguments_are_joined() {
     let events = assemble(&[
         "[2026-11-29 13:52:19] server_args=ServerArgs(model_path='/a b', tp_si",
@@ -151,4 +164,12 @@ fn a_wrapped_allocator_sentence_gains_its_figures() {
     assert_eq!(events.len(), 1);
     assert_eq!(events[0].memory("total"), Some(gib("139.80")));
     assert_eq!(events[0].memory("in use"), Some(gib("139.78")));
+}
+
+#[test]
+fn the_ready_line_does_not_wait() {
+    let mut assembler = super::Assembler::new();
+    let events =
+        assembler.push(&super::line("[2026-03-02 09:00:17] The server is fired up and ready to roll!"));
+    assert_eq!(events.len(), 1, "what is served next must come behind it");
 }
