@@ -30,6 +30,8 @@ fn cause_of(launch: &Launch) -> Option<Arc<Event>> {
 fn generality(event: &Event) -> u8 {
     match event.role {
         Role::Failure(kind) => match kind {
+            // The kernel's preamble says less than the line that names whom it killed.
+            FailureKind::HostMemory if event.text.contains("oom-kill") => 1,
             FailureKind::OutOfMemory
             | FailureKind::BudgetExhausted
             | FailureKind::Unbalanced

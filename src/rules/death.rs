@@ -4,9 +4,10 @@ use super::Context;
 use crate::finding::Finding;
 use crate::grammar::sglang::oom::OutOfMemory;
 use crate::launch::Launch;
+use crate::ledger::Ledger;
 use crate::quantity::{MIB, Quantity, mib_text, mib_whole};
 use crate::stage::Stage;
-use crate::triage::{Diagnosis, Period, Phase, Remedy, Room, Setting};
+use crate::triage::{DeadZone, Diagnosis, Period, Phase, Remedy, Room, Setting};
 use crate::version::Version;
 
 /// The last release with the old names of the graph flags, and the first with the new.
@@ -85,7 +86,14 @@ pub(super) fn at_death(mut finding: Finding, diagnosis: &Diagnosis<'_>, sentence
         ));
     }
     if diagnosis.others_died > 0 {
-        finding = finding.sum(format!("{} more of its ranks died too", diagnosis.others_died));
+        finding = finding.sum(format!(
+            "{} died too",
+            if diagnosis.others_died == 1 {
+                "another rank".to_string()
+            } else {
+                format!("{} other ranks", diagnosis.others_died)
+            }
+        ));
     }
     finding
 }
@@ -100,7 +108,7 @@ fn evidence(diagnosis: &Diagnosis<'_>) -> Option<crate::place::Place> {
 pub(super) fn last_free(finding: Finding, diagnosis: &Diagnosis<'_>) -> Finding {
     match &diagnosis.last_free {
         Some(free) => finding.sum(format!(
-            "{} MiB were free when last printed, by {}",
+            "{} MiB of the device were free when last printed, by {}",
             mib_text(free.amount),
             free.said_by
         )),
@@ -145,16 +153,21 @@ fn holders(sentence: &OutOfMemory) -> Option<String> {
     ))
 }
 
-/// The room of the dying rank, for what was missing. `None` where nothing tells what was.
-pub(super) fn room<'a>(
-    context: &Context<'a>,
+/// The room of the dying rank, for what was missing; where nothing tells what was, for anything more than there was.
+pub(super) fn room<'a>(context: &Context<'a>, diagnosis: &Diagnosis<'_>, sentence: &OutOfMemory) -> Room<'a> {
+    let known = [sentence.missing(), sentence.asked].into_iter().flatten().find(|missing| missing.high() > 0);
+    let last = diagnosis.rank.and_then(|rank| context.ledgers.get(rank)).and_then(Ledger::final_free);
+    let missing = known.unwrap_or(Quantity::exact(1));
+    Room::new(context.launch, context.ledgers, diagnosis.rank, missing, last.or(sentence.free))
+}
+
+/// The dead zone, where the launch died in it.
+pub(super) fn dead_zone(
+    context: &Context<'_>,
     diagnosis: &Diagnosis<'_>,
     sentence: &OutOfMemory,
-) -> Option<Room<'a>> {
-    let missing = sentence.missing().or(sentence.asked).filter(|missing| missing.high() > 0)?;
-    let last =
-        diagnosis.rank.and_then(|rank| context.ledgers.get(rank)).and_then(|ledger| ledger.final_free());
-    Some(Room::new(context.launch, context.ledgers, diagnosis.rank, missing, last.or(sentence.free)))
+) -> Option<DeadZone> {
+    (diagnosis.period == Period::AfterPool).then(|| room(context, diagnosis, sentence).dead_zone()).flatten()
 }
 
 /// Advice for what ran out behind the KV pool, ranked by effect: the fraction goes down. Where no fraction works, that.
@@ -165,9 +178,7 @@ pub(super) fn more_slack(
     sentence: &OutOfMemory,
 ) -> Finding {
     let room = room(context, diagnosis, sentence);
-    if let Some(zone) =
-        room.as_ref().and_then(Room::dead_zone).filter(|_| diagnosis.period == Period::AfterPool)
-    {
+    if let Some(zone) = dead_zone(context, diagnosis, sentence) {
         finding = finding
             .sum(format!(
                 "needed after the pool at least {} MiB; free after the weights {} MiB, the most that any fraction leaves",
@@ -175,26 +186,31 @@ pub(super) fn more_slack(
                 mib_text(zone.available)
             ))
             .advise("no --mem-fraction-static works: without any KV at all this does not fit beside the weights");
-        let others =
-            room.as_ref().map(|room| [room.tensor_parallel(), room.graph_max_batch()]).unwrap_or_default();
-        for remedy in others.into_iter().flatten() {
-            finding = finding.advise(words(&remedy, context.launch));
-        }
+        finding = match room.tensor_parallel() {
+            Some(remedy) => finding.advise(words(&remedy, context.launch)),
+            None => finding.advise("spread the weights over more cards (--tp, --ep), or quantise them"),
+        };
+        finding = match room.graph_max_batch() {
+            Some(remedy) => finding.advise(words(&remedy, context.launch)),
+            None => {
+                finding.advise("or capture less, or nothing: --disable-cuda-graph, at the price of speed")
+            }
+        };
         return ending_others(finding, sentence);
     }
-    finding = match room.as_ref().and_then(|room| Some((room, room.lower_fraction()?))) {
-        Some((room, remedy)) => finding.advise(fraction_words(room, &remedy)),
+    finding = match room.lower_fraction() {
+        Some(remedy) => finding.advise(fraction_words(&room, &remedy)),
         None => finding
             .advise("lower --mem-fraction-static: down, not up; graphs and activations share pre × (1 − f)"),
     };
-    for line in other_settings(context.launch, diagnosis.phase, room.as_ref()) {
+    for line in other_settings(context.launch, diagnosis.phase, &room) {
         finding = finding.advise(line);
     }
     ending_others(finding, sentence)
 }
 
 /// Settings other than the fraction that fit the phase: those with a known effect first, the largest first.
-fn other_settings(launch: &Launch, phase: Phase, room: Option<&Room<'_>>) -> Vec<String> {
+fn other_settings(launch: &Launch, phase: Phase, room: &Room<'_>) -> Vec<String> {
     let mut remedies: Vec<Remedy> = Vec::new();
     let mut unvalued = Vec::new();
     let mut offer = |remedy: Option<Remedy>, otherwise: String| match remedy {
@@ -203,24 +219,24 @@ fn other_settings(launch: &Launch, phase: Phase, room: Option<&Room<'_>>) -> Vec
     };
     match phase {
         Phase::Startup(Stage::GraphPrefill, _) => {
-            offer(room.and_then(Room::prefill_graph_tokens), format!("or lower {}", prefill_graph_flag(launch)));
+            offer(room.prefill_graph_tokens(), format!("or lower {}", prefill_graph_flag(launch)));
         }
         Phase::Startup(stage, _) if stage.is_capture() => {
-            offer(room.and_then(Room::graph_max_batch), format!("or lower {}", decode_graph_flag(launch)));
+            offer(room.graph_max_batch(), format!("or lower {}", decode_graph_flag(launch)));
         }
         Phase::Prefill | Phase::Serving => {
-            offer(room.and_then(Room::chunked_prefill), "or lower --chunked-prefill-size: it sets the size of the largest activations".into());
+            offer(room.chunked_prefill(), "or lower --chunked-prefill-size: it sets the size of the largest activations".into());
         }
         Phase::Decode | Phase::Sampler | Phase::Speculation => {
             offer(
-                room.and_then(Room::max_running_requests),
+                room.max_running_requests(),
                 format!("or lower --max-running-requests to what {} captures: larger batches run eagerly", decode_graph_flag(launch)),
             );
         }
         Phase::Encoder => unvalued.push("or send fewer or smaller images at once: the encoder's memory grows with their size, not with the fraction".into()),
         _ => {}
     }
-    if let Some(cap) = room.and_then(Room::max_total_tokens) {
+    if let Some(cap) = room.max_total_tokens() {
         remedies.push(cap);
     }
     remedies.sort_by_key(|remedy| std::cmp::Reverse(remedy.gains.map(Quantity::midpoint)));

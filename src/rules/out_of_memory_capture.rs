@@ -1,11 +1,10 @@
 //! `out-of-memory-capture`: behind the KV pool, before ready, the slack was too small.
 
-use super::death::{at_death, fetch, missing_words, more_slack, of_torch};
+use super::death::{at_death, dead_zone, fetch, missing_words, more_slack, of_torch};
 use super::support::{fraction, pre};
 use super::{Context, Rule};
 use crate::finding::{Finding, Severity};
 use crate::quantity::mib_text;
-use crate::stage::Stage;
 use crate::triage::{Period, Phase};
 
 pub(super) static RULE: Rule = Rule {
@@ -33,19 +32,17 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
     }
     let title = format!("out of memory {}{}", diagnosis.phase.words(), missing_words(sentence));
     let what = if diagnosis.phase.stage().is_capture() { "Graphs are" } else { "This is" };
+    let where_to = match dead_zone(context, diagnosis, sentence) {
+        Some(_) => "and the card is too small for both, whatever the fraction",
+        None => "the fraction is too high, not too low",
+    };
     let mut finding = at_death(Finding::new(&RULE, title), diagnosis, sentence)
-        .explain(format!("{what} allocated behind the KV pool, out of the slack pre × (1 − f): the fraction is too high, not too low."));
+        .explain(format!("{what} allocated behind the KV pool, out of the slack pre × (1 − f): {where_to}."));
     if let (Some(pre), Some(fraction)) = (pre(context.ledgers), fraction(context.launch))
         && let Some(slack) = pre.scale(((1.0 - fraction) * 1e6).round() as i128, 1_000_000)
     {
         finding =
             finding.sum(format!("slack: {} × (1 − {fraction}) = {} MiB", mib_text(pre), mib_text(slack)));
-    }
-    let ledger = diagnosis.rank.and_then(|rank| context.ledgers.get(rank));
-    let unfinished =
-        ledger.and_then(|ledger| ledger.postings.last()).filter(|posting| posting.stage != Stage::KvCache);
-    if let Some(point) = unfinished.and_then(|posting| posting.progress.last()) {
-        finding = finding.sum(format!("came to {} with {} MiB free", point.label, mib_text(point.available)));
     }
     vec![fetch(more_slack(finding, context, diagnosis, sentence), context)]
 }

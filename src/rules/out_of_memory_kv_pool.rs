@@ -4,7 +4,7 @@ use super::death::{at_death, ending_others, fetch, missing_words, of_torch};
 use super::out_of_memory_weights::occupied;
 use super::{Context, Rule};
 use crate::finding::{Finding, Severity};
-use crate::quantity::{Quantity, mib_text};
+use crate::quantity::{MIB, mib_text};
 use crate::stage::{Stage, Worker};
 use crate::triage::Period;
 
@@ -22,6 +22,9 @@ A lower fraction hides it by asking for less, and the memory is still missing. L
 Remedies: start servers on one card one after the other; end the other process; look at what this process holds outside PyTorch.",
     check,
 };
+
+/// Context, communicators and libraries of a rank stay below this outside PyTorch.
+const LARGE: i128 = 4096 * MIB;
 
 fn check(context: &Context<'_>) -> Vec<Finding> {
     let Some((diagnosis, sentence)) = of_torch(context, &[Period::Pool]) else { return Vec::new() };
@@ -53,9 +56,9 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
     } else {
         finding.advise("look for the holder: nvidia-smi's process list at the moment of the next start, this process's memory outside PyTorch above")
     };
-    if let Some(outside) = sentence.outside_torch().filter(|outside: &Quantity| outside.high() > 0) {
+    if let Some(outside) = sentence.outside_torch().filter(|outside| outside.surely_above(LARGE)) {
         finding = finding.advise(format!(
-            "{} MiB of this process are outside PyTorch: context, communicators, libraries",
+            "{} MiB of this process are outside PyTorch, more than context and communicators take: look at what it loads beside",
             mib_text(outside)
         ));
     }

@@ -33,8 +33,17 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
     } else {
         "The weights do not fit. mem_fraction_static plays no part before the KV pool is sized: turning it changes nothing."
     });
+    if let Some(held) = sentence.in_use {
+        finding = finding.sum(format!(
+            "with what was left to load, a card must hold more than the {} MiB of this process",
+            mib_text(held)
+        ));
+    }
     finding = ending_others(finding, sentence);
-    let halves = room(context, diagnosis, sentence).and_then(|room| room.tensor_parallel());
+    if occupied(sentence) {
+        return vec![fetch(finding, context)];
+    }
+    let halves = room(context, diagnosis, sentence).tensor_parallel();
     finding = match (
         halves.map(|remedy| remedy.setting),
         context.launch.args().and_then(|args| args.integer("tp_size")),
@@ -48,9 +57,6 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
         )),
         _ => finding.advise("spread the weights over more cards (--tp, --ep), or quantise them"),
     };
-    if let Some(held) = sentence.in_use {
-        finding = finding.advise(format!("this process had {} MiB when it stopped: with what is left to load, that is what a card must hold", mib_text(held)));
-    }
     vec![fetch(finding, context)]
 }
 

@@ -74,7 +74,12 @@ fn state_cache(context: &Context<'_>, diagnosis: &Diagnosis<'_>) -> Finding {
         return finding.advise("raise --mem-fraction-static: up, not down; or raise --max-mamba-cache-size, or ask for fewer requests at once");
     };
     let finding = finding
-        .sum(format!("left {} MiB, one request's state {} MiB", mib_text(rest), mib_text(slot)))
+        .sum(format!(
+            "left {} MiB, one request's state {} MiB: {} missing",
+            mib_text(rest),
+            mib_text(slot),
+            mib_text(missing)
+        ))
         .amount(missing);
     let Some(higher) = raised(context, missing) else {
         return finding

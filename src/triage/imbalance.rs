@@ -78,10 +78,10 @@ impl Imbalance {
                 "let each process see its own card only: set CUDA_VISIBLE_DEVICES for helpers, and call torch.cuda.set_device before anything touches CUDA"
             }
             Imbalance::UnequalCards { .. } => {
-                "put cards of one size into a group, or accept what the smallest allows by switching the check off"
+                "put cards of one size into a group; with the check off, the smallest card decides for all"
             }
             Imbalance::DraftAfterTarget => {
-                "switch the check off: it compares what is meant to differ; or balance the layers (--pp, expert placement)"
+                "nothing is to be freed: the check compares what is meant to differ; switch it off, or balance the layers (--pp, expert placement)"
             }
         }
     }

@@ -191,7 +191,11 @@ fn device(text: &str) -> IResult<&str, Vec<Figure<'_>>> {
         value((), tag_no_case("xpu")),
     ));
     let (from, _) = pair(kind, multispace1).parse(text)?;
-    let (behind, number) = terminated(digit1, not(char('.'))).parse(from)?;
+    let (behind, number) = terminated(
+        digit1,
+        peek(not(verify(rest_char, |next: &char| next.is_alphanumeric() || *next == '.'))),
+    )
+    .parse(from)?;
     let Some(decimal) = Decimal::parse(number) else {
         return Err(nom::Err::Error(nom::error::Error::new(text, nom::error::ErrorKind::Digit)));
     };
