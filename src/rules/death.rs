@@ -259,7 +259,7 @@ fn fraction_words(room: &Room<'_>, remedy: &Remedy) -> String {
 
 /// A setting in words.
 fn words(remedy: &Remedy, launch: &Launch) -> String {
-    let gains = remedy.gains.map(|gains| mib_whole(gains)).unwrap_or_default();
+    let gains = remedy.gains.map(mib_whole).unwrap_or_default();
     match remedy.setting {
         Setting::Fraction(value) => format!("lower --mem-fraction-static to {value}"),
         Setting::MaxTotalTokens(tokens) => format!(
