@@ -2,6 +2,8 @@
 //!
 //! Renderers and the JSON report read an [`Analysis`] and compute nothing themselves.
 
+use crate::budget::audit::{Audit, AuditInputs, ModelFacts, audit};
+use crate::budget::plan::{Facts, PlanError};
 use crate::event::{Event, Field};
 use crate::finding::{Finding, Severity};
 use crate::grammar::nvidia_smi::DumpNote;
@@ -9,6 +11,7 @@ use crate::launch::{Launch, Outcome, Rank};
 use crate::ledger::Ledger;
 use crate::observe::Observation;
 use crate::place::Place;
+use crate::quantity::{MIB, Quantity};
 use crate::reconcile::{DeviceChoice, Reconciliation, choose_devices, reconcile, with_processes};
 use crate::rules::{self, Context};
 use crate::thresholds::Thresholds;
@@ -90,6 +93,10 @@ pub struct LaunchAnalysis {
     pub ledgers: Vec<Ledger>,
     /// One choice a rank.
     pub devices: Vec<DeviceChoice>,
+    /// SGLang's budget arithmetic redone.
+    pub audit: Option<Audit>,
+    /// What a what-if starts from, one entry a world of the audit.
+    pub facts: Vec<Result<Facts, PlanError>>,
     /// Findings, worst first.
     pub findings: Vec<Finding>,
 }
@@ -101,6 +108,10 @@ pub struct Settings {
     pub thresholds: Thresholds,
     /// `--map TP0=3`: rank tag and device.
     pub mapped: Vec<(String, u32)>,
+    /// `--gpu-mem`: the card's size in MiB as nvidia-smi prints it, where no sample tells.
+    pub card_mib: Option<u32>,
+    /// `--model-config` and `--weights-index`.
+    pub model: Option<ModelFacts>,
 }
 
 /// The whole result.
@@ -167,9 +178,22 @@ pub fn analyse(readings: Vec<SourceReading>, settings: &Settings) -> Analysis {
             ));
         }
         let diagnosis = triage::diagnose(&launch, &ledgers, &devices);
+        let inputs = AuditInputs {
+            launch: &launch,
+            ledgers: &ledgers,
+            card_mib: settings.card_mib.or_else(|| smallest_card(&analysis.observations)),
+            model: settings.model.as_ref(),
+        };
+        let audit = audit(&inputs);
+        let facts: Vec<Result<Facts, PlanError>> = audit
+            .iter()
+            .flat_map(|audit| audit.worlds.iter().map(|world| Facts::of(&inputs, audit, world)))
+            .collect();
         let context = Context {
             launch: &launch,
             diagnosis: diagnosis.as_ref(),
+            audit: audit.as_ref(),
+            facts: &facts,
             ledgers: &ledgers,
             devices: &devices,
             observations: &analysis.observations,
@@ -178,9 +202,16 @@ pub fn analyse(readings: Vec<SourceReading>, settings: &Settings) -> Analysis {
             thresholds: &settings.thresholds,
         };
         let findings = rules::check(&context);
-        analysis.launches.push(LaunchAnalysis { launch, ledgers, devices, findings });
+        analysis.launches.push(LaunchAnalysis { launch, ledgers, devices, audit, facts, findings });
     }
     analysis
+}
+
+/// The smallest card of all samples, in MiB as its instrument prints it: SGLang's defaults go by it, used or not.
+fn smallest_card(observations: &[Observation]) -> Option<u32> {
+    let whole = observations.iter().filter(|sample| sample.mig.is_none());
+    let least = whole.filter_map(|sample| sample.total).map(Quantity::midpoint).min()?;
+    u32::try_from((least + MIB / 2) / MIB).ok()
 }
 
 /// The observations that can speak of a launch. A sample without a clock is only held against the last launch.

@@ -131,7 +131,8 @@ pub struct CapStep {
 
 const HEADROOM: &str = "headroom of speculative decoding";
 const USER_CAP: &str = "--max-total-tokens";
-const PAGES: &str = "whole pages";
+/// The label of the step down to whole pages.
+pub const PAGES: &str = "whole pages";
 const STAGES: &str = "least over the pipeline stages";
 
 /// The steps that change a token count, in the release's order; the last is final, and none means that the divided

@@ -5,11 +5,13 @@
 //! because a log prints two decimals is carried as an interval instead. Facts were read from the sources of the releases
 //! in [`crate::version::KNOWN`]; between two of them the newer rule is assumed to start at the newer.
 
+pub mod audit;
 pub mod capacity;
 pub mod cell;
 pub mod checks;
 pub mod defaults;
 pub mod model;
+pub mod plan;
 pub mod post_capture;
 pub mod python;
 pub mod requests;

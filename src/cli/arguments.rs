@@ -1,7 +1,9 @@
 //! The arguments, as clap reads them. Help, man page and completions are made of this file.
 
+use super::plan_arguments::PlanArguments;
 use crate::finding::Severity;
-use crate::thresholds::Thresholds;
+use crate::quantity::MIB;
+use crate::thresholds::{Thresholds, parse_size};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -10,6 +12,8 @@ const EXAMPLES: &str = "Examples:
   vramledger server.log --smi nvidia-smi.txt   reconciled with what nvidia-smi said
   kubectl logs pod | vramledger                from a pipe; a dump pasted into it is found by itself
   vramledger server.log --format json          for the next program (see `vramledger schema`)
+  vramledger plan server.log --mem-fraction-static 0.9
+                                               what another flag would give (see `vramledger plan --help`)
   vramledger explain headroom-low              what a finding means and what to do
 
 Exit status: 0 clean · 1 findings at or above --fail-on · 2 wrong usage or unreadable input";
@@ -37,6 +41,8 @@ pub struct Arguments {
 pub enum Command {
     /// The ledger of each launch, reconciled and judged (the default)
     Report(ReportArguments),
+    /// The same launch with other flags: what they give, or which flags a goal needs
+    Plan(Box<PlanArguments>),
     /// What a finding means, its arithmetic and its remedies; all of them without a code
     Explain {
         /// Code (VL013) or name (headroom-low)
@@ -65,6 +71,9 @@ pub struct ReportArguments {
     /// Which device a rank ran on, as nvidia-smi numbers it, where the dump leaves it open
     #[arg(long, value_name = "RANK=DEVICE", value_parser = parse_map)]
     pub map: Vec<(String, u32)>,
+    /// The model and the card.
+    #[command(flatten)]
+    pub model: ModelArguments,
     /// How to print the report
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
     pub format: Format,
@@ -83,6 +92,20 @@ pub struct ReportArguments {
     /// Only the verdict lines
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// What log and dumps may not tell of the model and the card.
+#[derive(Debug, Default, Args)]
+pub struct ModelArguments {
+    /// The card's memory as nvidia-smi prints it, where no dump tells: SGLang's defaults depend on it
+    #[arg(long, value_name = "SIZE", value_parser = parse_card)]
+    pub gpu_mem: Option<u32>,
+    /// The model's Hugging Face config.json: what weights and KV should take
+    #[arg(long, value_name = "FILE")]
+    pub model_config: Option<PathBuf>,
+    /// The model's model.safetensors.index.json: what its weights weigh exactly
+    #[arg(long, value_name = "FILE")]
+    pub weights_index: Option<PathBuf>,
 }
 
 /// When to use colour.
@@ -138,6 +161,12 @@ fn parse_map(text: &str) -> Result<(String, u32), String> {
     let (rank, device) = text.rsplit_once('=').ok_or("give RANK=DEVICE, such as TP0=3")?;
     let device = device.trim().parse().map_err(|_| format!("`{device}` is no device number"))?;
     Ok((rank.split_whitespace().collect::<Vec<_>>().join(" "), device))
+}
+
+fn parse_card(text: &str) -> Result<u32, String> {
+    let mib =
+        parse_size(text).and_then(|bytes| u32::try_from((bytes + MIB / 2) / MIB).ok()).filter(|mib| *mib > 0);
+    mib.ok_or_else(|| "give a size, such as 143771MiB or 80GiB".to_string())
 }
 
 /// Checks a threshold at once, so that a mistyped name is a usage error and not a surprise at the end.

@@ -4,7 +4,10 @@
 
 mod arguments;
 mod explain;
+mod inputs;
 mod output;
+mod plan;
+mod plan_arguments;
 mod report;
 
 pub use arguments::Arguments;
@@ -40,6 +43,7 @@ pub fn run() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Some(Command::Report(report)) => report::run(&report, arguments.color),
+        Some(Command::Plan(plan)) => plan::run(&plan, arguments.color),
         Some(Command::Explain { code }) => explain::run(code.as_deref(), arguments.color),
         Some(Command::Schema) => schema(),
         Some(Command::Completions { shell }) => completions(shell),

@@ -2,19 +2,21 @@
 
 use super::Exit;
 use super::arguments::{ColorWhen, Format, ReportArguments};
+use super::inputs::{model, read_all, sources, warn_of_useless_sources};
 use super::output::{Target, complain};
-use crate::analysis::{Analysis, Settings, SourceReading, analyse};
-use crate::input::Source;
-use crate::read::read_source;
+use crate::analysis::{Analysis, Settings, analyse};
 use crate::render::{TableOptions, terminal};
-use std::io::IsTerminal;
-use std::path::Path;
 
 /// Reads everything that was named, and prints the report.
 pub fn run(arguments: &ReportArguments, color: ColorWhen) -> anyhow::Result<Exit> {
-    let sources = sources(arguments)?;
+    let sources = sources(&arguments.files, &arguments.smi)?;
     let target = Target::open(arguments.output.as_deref(), color)?;
-    let mut settings = Settings { mapped: arguments.map.clone(), ..Settings::default() };
+    let mut settings = Settings {
+        mapped: arguments.map.clone(),
+        card_mib: arguments.model.gpu_mem,
+        model: model(&arguments.model)?,
+        ..Settings::default()
+    };
     for threshold in &arguments.threshold {
         settings.thresholds.set(threshold)?;
     }
@@ -61,49 +63,4 @@ fn target_write(target: Target, arguments: &ReportArguments, analysis: &Analysis
         ),
     };
     target.write(&text)
-}
-
-/// What to read: files in the order given, then dumps; standard input where nothing is named and something is piped in.
-fn sources(arguments: &ReportArguments) -> anyhow::Result<Vec<Source>> {
-    let named = arguments.files.iter().chain(&arguments.smi);
-    let sources: Vec<Source> = named
-        .map(|path| if path == Path::new("-") { Source::Stdin } else { Source::Path(path.clone()) })
-        .collect();
-    if sources.iter().filter(|source| **source == Source::Stdin).count() > 1 {
-        anyhow::bail!("standard input (`-`) can be read only once");
-    }
-    if !sources.is_empty() {
-        return Ok(sources);
-    }
-    if std::io::stdin().is_terminal() {
-        anyhow::bail!(
-            "nothing to read: name a log, or pipe one in (`kubectl logs pod | vramledger`); see `vramledger --help`"
-        );
-    }
-    Ok(vec![Source::Stdin])
-}
-
-/// Reads all sources. A bad one is complained of and never stops the others.
-fn read_all(sources: &[Source]) -> (Vec<SourceReading>, bool) {
-    let mut readings = Vec::new();
-    let mut unreadable = false;
-    for source in sources {
-        match read_source(source) {
-            Ok(reading) => readings.push(reading),
-            Err(error) => {
-                unreadable = true;
-                complain(&error.to_string());
-            }
-        }
-    }
-    (readings, unreadable)
-}
-
-/// Sources that gave nothing while others did: said, or a mistyped file would go unnoticed.
-fn warn_of_useless_sources(analysis: &Analysis) {
-    for source in &analysis.sources {
-        if let Some(instead) = &source.found_instead {
-            complain(&format!("{}: {instead}", source.name));
-        }
-    }
 }

@@ -2,6 +2,7 @@
 
 mod balance;
 mod bridge;
+mod budget;
 mod entries;
 mod findings;
 mod fold;
@@ -9,6 +10,7 @@ mod header;
 mod ledger;
 mod names;
 mod page;
+mod plan;
 mod quote;
 mod rest;
 mod sheet;
@@ -18,6 +20,8 @@ mod verdict;
 mod testing;
 #[cfg(test)]
 mod tests;
+
+pub use plan::plan;
 
 use crate::analysis::{Analysis, LaunchAnalysis};
 use crate::ledger::Ledger;
@@ -39,7 +43,7 @@ pub struct TableOptions {
     pub ascii: bool,
 }
 
-/// The report for a terminal: verdict, header, ledger, bridge, findings, and what else was found. Every string that comes
+/// The report for a terminal: verdict, header, ledger, bridge, budget, findings, and what else was found. Every string that comes
 /// from input is cleaned; without `colour` the text holds no control characters but line ends.
 pub fn terminal(analysis: &Analysis, options: &TableOptions) -> String {
     let mut page = Page::new(options.width, options.ascii);
@@ -51,6 +55,7 @@ pub fn terminal(analysis: &Analysis, options: &TableOptions) -> String {
             header::write(&mut page, &view);
             ledger::write(&mut page, &view, options);
             bridge::write(&mut page, &view, options);
+            budget::write(&mut page, &view);
         } else if analysis.launches.len() > 1 && !launch.findings.is_empty() {
             header::write_name(&mut page, &view);
         }

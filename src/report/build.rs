@@ -1,5 +1,6 @@
 //! From an analysis to the JSON report.
 
+use super::build_budget::budget;
 use super::*;
 use crate::analysis::{Analysis, LaunchAnalysis, SourceFacts};
 use crate::finding::Finding;
@@ -41,11 +42,11 @@ pub fn report(analysis: &Analysis) -> Report {
     }
 }
 
-fn amount(quantity: Quantity) -> Amount {
+pub(super) fn amount(quantity: Quantity) -> Amount {
     Amount { mib: quantity.mib(), low_mib: quantity.low_mib(), high_mib: quantity.high_mib() }
 }
 
-fn position(place: &Place) -> Position {
+pub(super) fn position(place: &Place) -> Position {
     Position { source: place.source.to_string(), line: place.line, column: place.column }
 }
 
@@ -80,7 +81,7 @@ fn launch_report(index: usize, analysed: &LaunchAnalysis) -> LaunchReport {
         model: model(launch),
         server_args: launch.args().map(arguments),
         ranks: ranks.map(|((rank, ledger), choice)| rank_report(rank, ledger, choice)).collect(),
-        budget: None,
+        budget: analysed.audit.as_ref().map(|audit| budget(launch, audit)),
         findings: analysed.findings.iter().map(finding).collect(),
     }
 }

@@ -4,9 +4,14 @@
 //! fields may be added, never renamed, retyped or dropped. They are separate from the analysis, so that the analysis can
 //! change without breaking anybody. All memory is in MiB; absent knowledge is `null`, never 0.
 
+mod budget;
 mod build;
+mod build_budget;
+mod plan;
 
+pub use budget::*;
 pub use build::report;
+pub use plan::*;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -121,7 +126,7 @@ pub struct LaunchReport {
     /// Its ranks.
     pub ranks: Vec<RankReport>,
     /// SGLang's budget arithmetic redone.
-    pub budget: Option<serde_json::Map<String, serde_json::Value>>,
+    pub budget: Option<BudgetReport>,
     /// Findings, worst first.
     pub findings: Vec<FindingReport>,
 }

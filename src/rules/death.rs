@@ -1,13 +1,13 @@
 //! What the findings about a death share: the arithmetic at death, and advice with values.
 
-use super::Context;
+use super::{Context, budget_dead_zone};
 use crate::finding::Finding;
 use crate::grammar::sglang::oom::OutOfMemory;
 use crate::launch::Launch;
 use crate::ledger::Ledger;
 use crate::quantity::{MIB, Quantity, mib_text, mib_whole};
 use crate::stage::Stage;
-use crate::triage::{DeadZone, Diagnosis, Period, Phase, Remedy, Room, Setting};
+use crate::triage::{Diagnosis, Period, Phase, Remedy, Room, Setting};
 use crate::version::Version;
 
 /// The last release with the old names of the graph flags, and the first with the new.
@@ -156,18 +156,15 @@ fn holders(sentence: &OutOfMemory) -> Option<String> {
 /// The room of the dying rank, for what was missing; where nothing tells what was, for anything more than there was.
 pub(super) fn room<'a>(context: &Context<'a>, diagnosis: &Diagnosis<'_>, sentence: &OutOfMemory) -> Room<'a> {
     let known = [sentence.missing(), sentence.asked].into_iter().flatten().find(|missing| missing.high() > 0);
-    let last = diagnosis.rank.and_then(|rank| context.ledgers.get(rank)).and_then(Ledger::final_free);
-    let missing = known.unwrap_or(Quantity::exact(1));
-    Room::new(context.launch, context.ledgers, diagnosis.rank, missing, last.or(sentence.free))
-}
-
-/// The dead zone, where the launch died in it.
-pub(super) fn dead_zone(
-    context: &Context<'_>,
-    diagnosis: &Diagnosis<'_>,
-    sentence: &OutOfMemory,
-) -> Option<DeadZone> {
-    (diagnosis.period == Period::AfterPool).then(|| room(context, diagnosis, sentence).dead_zone()).flatten()
+    let ledger = diagnosis.rank.and_then(|rank| context.ledgers.get(rank));
+    let last = ledger.and_then(Ledger::final_free).or(sentence.free);
+    let world = match diagnosis.rank {
+        Some(rank) => context.worlds().iter().find(|world| world.ranks.contains(&rank)),
+        None => context.worlds().first(),
+    };
+    let fraction = context.audit.and_then(|audit| audit.fraction.as_ref());
+    let budget = world.zip(fraction).and_then(|(world, fraction)| world.budget(fraction));
+    Room::new(context.launch, ledger, budget, known.unwrap_or(Quantity::exact(1)), last)
 }
 
 /// Advice for what ran out behind the KV pool, ranked by effect: the fraction goes down. Where no fraction works, that.
@@ -178,24 +175,9 @@ pub(super) fn more_slack(
     sentence: &OutOfMemory,
 ) -> Finding {
     let room = room(context, diagnosis, sentence);
-    if let Some(zone) = dead_zone(context, diagnosis, sentence) {
-        finding = finding
-            .sum(format!(
-                "needed after the pool at least {} MiB; free after the weights {} MiB, the most that any fraction leaves",
-                mib_text(zone.needed),
-                mib_text(zone.available)
-            ))
-            .advise("no --mem-fraction-static works: without any KV at all this does not fit beside the weights");
-        finding = match room.tensor_parallel() {
-            Some(remedy) => finding.advise(words(&remedy, context.launch)),
-            None => finding.advise("spread the weights over more cards (--tp, --ep), or quantise them"),
-        };
-        finding = match room.graph_max_batch() {
-            Some(remedy) => finding.advise(words(&remedy, context.launch)),
-            None => {
-                finding.advise("or capture less, or nothing: --disable-cuda-graph, at the price of speed")
-            }
-        };
+    if budget_dead_zone::death(context).is_some_and(|death| death.shortfall().is_some()) {
+        let finding =
+            finding.advise("no --mem-fraction-static works, up or down: see budget-dead-zone for what does");
         return ending_others(finding, sentence);
     }
     finding = match room.lower_fraction() {

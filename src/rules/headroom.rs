@@ -1,16 +1,14 @@
 //! `headroom-low` and `headroom-generous`: what is left after start-up, against SGLang's own guide.
 
-use super::support::{fraction, fraction_for_room, pre, rank_words};
+use super::support::rank_words;
 use super::{Context, Rule};
+use crate::budget::plan::{Change, Goal, Projection, guide_limit, project, solve};
 use crate::finding::{Finding, Severity};
 use crate::launch::Outcome;
 use crate::ledger::Ledger;
-use crate::quantity::{GIB, Quantity, group_digits, mib_text, mib_whole};
-use crate::stage::{Stage, Worker};
+use crate::quantity::{Decimal, Quantity, group_digits, mib_text, mib_whole};
+use crate::stage::Stage;
 use crate::thresholds::Limit;
-
-/// The card that SGLang's guide of 5 to 8 GB speaks of.
-const GUIDE_CARD: i128 = 80 * GIB;
 
 pub(super) static LOW: Rule = Rule {
     code: "VL013",
@@ -22,7 +20,7 @@ eager workspaces, communication channels of the first requests. The KV pool is n
 SGLang's tuning guide wants 5 to 8 GB here. On cards smaller than 80 GiB the limit shrinks in proportion. PyTorch's cache is not emptied \
 before this figure, so a little more may be usable.\n\n\
 Too little room ends in an out-of-memory error under load, not at start.\n\n\
-Remedies, in order: lower --mem-fraction-static by (wanted − left) / pre, where pre is the free memory before the weights; lower \
+Remedies, in order: lower --mem-fraction-static by (wanted − left) / pre, rounded down to thousandths, where pre is the free memory before the weights; lower \
 --chunked-prefill-size; lower --cuda-graph-max-bs. --max-total-tokens leaves room too, but does not scale with the card.",
     check: check_low,
 };
@@ -34,20 +32,18 @@ pub(super) static GENEROUS: Rule = Rule {
     summary: "more free memory after start-up than needed: KV tokens given away",
     explanation: "SGLang's tuning guide aims at 5 to 8 GB of `available_gpu_mem` after start-up; on cards larger than 80 GiB the upper end grows in \
 proportion, since larger chunks and graphs are the default there. What is free beyond it could hold KV cache.\n\n\
-The gain is computed from this launch's own cell size (bytes of KV per token): tokens = (left − wanted) / cell, by raising \
---mem-fraction-static by (left − wanted) / pre, rounded down to hundredths.\n\n\
+The advice is projected from this launch's own budget, as `vramledger plan` does: the least fraction, in thousandths, that leaves no more than \
+wanted, and the tokens that (pre × change) / cell then gives.\n\n\
 Where --max-total-tokens caps the pool, the fraction is not what holds it back: raise or drop the cap instead.\n\n\
 What is left after start-up is not what start-up needed: captures peak higher than they end. Raise in steps, and watch the peak under your \
 own longest prefill.",
     check: check_generous,
 };
 
-/// The limit for a card: in proportion to the guide's, downwards for `low`, upwards for `generous`.
+/// The limit for a card: in proportion to the guide's, downwards for `low`, both ways for `generous`.
 fn limit(context: &Context<'_>, rank: usize, which: Limit) -> i128 {
-    let guide = context.thresholds.get(which);
-    let Some(card) = context.card(rank).map(Quantity::midpoint) else { return guide };
-    let scaled = guide.saturating_mul(card) / GUIDE_CARD;
-    if which == Limit::HeadroomLow { guide.min(scaled) } else { scaled }
+    let card = context.card(rank).map(Quantity::midpoint);
+    guide_limit(context.thresholds.get(which), card, which == Limit::HeadroomLow)
 }
 
 fn is_up(context: &Context<'_>) -> bool {
@@ -77,6 +73,9 @@ fn check_low(context: &Context<'_>) -> Vec<Finding> {
             continue;
         }
         let wanted = Quantity::exact(wanted);
+        let lower = context
+            .facts_of(index)
+            .and_then(|facts| solve(facts, &Change::default(), Goal::Headroom(wanted.midpoint())).ok());
         let mut finding = Finding::new(&LOW, format!("only {} MiB stay free for {}", mib_text(room), rank_words(&rank.tag.text)))
             .rank(&rank.tag.text)
             .stage(Stage::Ready)
@@ -84,16 +83,15 @@ fn check_low(context: &Context<'_>) -> Vec<Finding> {
             .sum(format!("wanted at least {} MiB, {} short", mib_whole(wanted), mib_text(wanted - room)))
             .amount(room)
             .at(place);
-        if let Some(lower) =
-            fraction_for_room(context.launch, context.ledgers, wanted.midpoint() - room.midpoint())
-        {
-            finding = finding.advise(format!(
-                "--mem-fraction-static {lower:.2} leaves about {} MiB",
-                mib_whole(room_at(context, room, lower))
-            ));
-        } else {
-            finding = finding.advise("lower --mem-fraction-static, or --chunked-prefill-size");
-        }
+        finding = finding.advise(match lower {
+            Some((change, then)) => format!(
+                "{} leaves about {} MiB, and {} tokens or more",
+                change.flags(false).join(" "),
+                then.remaining.map(mib_whole).unwrap_or_default(),
+                group_digits(then.tokens.0)
+            ),
+            None => "lower --mem-fraction-static, or --chunked-prefill-size".to_string(),
+        });
         findings.push(finding);
     }
     findings
@@ -108,9 +106,9 @@ fn check_generous(context: &Context<'_>) -> Vec<Finding> {
     let poorest = context
         .books()
         .filter(|(.., ledger)| !ledger.captured_unlogged())
-        .filter_map(|(index, rank, ledger)| Some((index, rank, ledger, left(ledger)?)))
+        .filter_map(|(index, rank, ledger)| Some((index, rank, left(ledger)?)))
         .min_by_key(|(.., (room, _))| room.midpoint());
-    let Some((index, rank, ledger, (room, place))) = poorest else {
+    let Some((index, rank, (room, place))) = poorest else {
         return Vec::new();
     };
     let wanted = limit(context, index, Limit::HeadroomGenerous);
@@ -133,8 +131,8 @@ fn check_generous(context: &Context<'_>) -> Vec<Finding> {
         Some(cap) => finding.advise(format!(
             "--max-total-tokens {cap} caps the pool: raise or drop it; the fraction is not what holds it back"
         )),
-        None => match fraction_for_room(context.launch, context.ledgers, wanted - room.midpoint()) {
-            Some(higher) => finding.advise(gain(context, ledger, room, higher)),
+        None => match higher(context, index, wanted) {
+            Some((fraction, then)) => finding.advise(gain(context, index, fraction, &then)),
             None => finding.advise(
                 "raise --mem-fraction-static in steps, and watch the peak under your longest prefill",
             ),
@@ -143,27 +141,27 @@ fn check_generous(context: &Context<'_>) -> Vec<Finding> {
     vec![finding]
 }
 
+/// The least fraction, in thousandths, under which no more than wanted is left: raised no further than the guide asks.
+fn higher(context: &Context<'_>, rank: usize, wanted: i128) -> Option<(Decimal, Projection)> {
+    let facts = context.facts_of(rank)?;
+    let projected = |thousandths: i128| {
+        let fraction = Decimal::new(thousandths, 3);
+        Some((fraction, project(facts, &Change::fraction(fraction)).ok()?))
+    };
+    let fits = |projection: &Projection| {
+        projection.remaining.is_some_and(|left| left.midpoint() <= wanted && left.low() > 0)
+    };
+    (1..1000).filter_map(projected).find(|(_, projection)| fits(projection))
+}
+
 /// What a higher fraction would give.
-fn gain(context: &Context<'_>, ledger: &Ledger, room: Quantity, higher: f64) -> String {
-    let after = room_at(context, room, higher);
-    let tokens = cell_bytes(ledger).map(|cell| (room.midpoint() - after.midpoint()) / cell);
-    let gained = tokens
-        .map(|tokens| format!(" gives about {} tokens more and", group_digits(tokens / 1000 * 1000)))
-        .unwrap_or_default();
-    format!("--mem-fraction-static {higher:.2}{gained} leaves about {} MiB", mib_whole(after))
-}
-
-/// What is left at another fraction: the slack is pre × (1 − f).
-fn room_at(context: &Context<'_>, room: Quantity, fraction_then: f64) -> Quantity {
-    let (Some(now), Some(pre)) = (fraction(context.launch), pre(context.ledgers)) else { return room };
-    let moved = ((fraction_then - now) * 10_000.0).round() as i128;
-    room - pre.scale(moved, 10_000).unwrap_or(Quantity::ZERO)
-}
-
-/// Bytes of KV per token, from the pool's own parts.
-fn cell_bytes(ledger: &Ledger) -> Option<i128> {
-    let pool = ledger.stage(Stage::KvCache, Worker::Target)?;
-    let tokens = pool.parts.iter().find_map(|part| part.tokens).filter(|tokens| *tokens > 0)?;
-    let bytes: Quantity = pool.parts.iter().map(|part| part.size).sum();
-    Some((bytes.midpoint() / i128::from(tokens)).max(1))
+fn gain(context: &Context<'_>, rank: usize, fraction: Decimal, then: &Projection) -> String {
+    let now = context.facts_of(rank).and_then(|facts| facts.tokens);
+    let gained = now.map(|now| then.tokens.0 - now).filter(|more| *more > 0);
+    let gained = gained.map(|more| format!(" gives at least {} tokens more and", group_digits(more)));
+    format!(
+        "--mem-fraction-static {fraction}{} leaves about {} MiB",
+        gained.unwrap_or_default(),
+        then.remaining.map(mib_whole).unwrap_or_default()
+    )
 }

@@ -3,6 +3,11 @@
 //! A rule looks at one launch and gives findings. It never changes facts, and no other module judges. The registry is what
 //! `vramledger explain` and the README's table are made of.
 
+mod budget_dead_zone;
+mod budget_exceeded;
+mod budget_exhausted;
+mod budget_underused;
+mod cell_mismatch;
 mod claim_mismatch;
 mod death;
 mod device_saturated;
@@ -11,6 +16,7 @@ mod foreign_process;
 mod fragmentation;
 mod headroom;
 mod held_before_start;
+mod kv_capped;
 mod launch_failed;
 mod memory_returned;
 mod not_device_memory;
@@ -21,6 +27,8 @@ mod out_of_memory_outside_torch;
 mod out_of_memory_runtime;
 mod out_of_memory_unplaced;
 mod out_of_memory_weights;
+mod pool_too_small;
+mod rank_limits_kv;
 mod ranks_unbalanced;
 mod reconciliation_failed;
 mod stage_missing;
@@ -30,8 +38,11 @@ mod start_refused;
 mod support;
 mod unlogged_gap;
 mod unrecognised_lines;
+mod weights_expected;
 
 use crate::analysis::Unrecognised;
+use crate::budget::audit::{Audit, World};
+use crate::budget::plan::{Facts, PlanError};
 use crate::finding::{Finding, Severity};
 use crate::launch::{Launch, Rank};
 use crate::ledger::Ledger;
@@ -47,6 +58,10 @@ pub struct Context<'a> {
     pub launch: &'a Launch,
     /// One ledger a rank.
     pub ledgers: &'a [Ledger],
+    /// The budget, where there are figures for one.
+    pub audit: Option<&'a Audit>,
+    /// What a what-if starts from, one entry a world of the audit.
+    pub facts: &'a [Result<Facts, PlanError>],
     /// One device choice a rank.
     pub devices: &'a [DeviceChoice],
     /// All observations.
@@ -71,6 +86,22 @@ impl<'a> Context<'a> {
     /// The reconciliation of one rank.
     pub fn reconciliation(&self, rank: usize) -> Option<&'a Reconciliation> {
         self.reconciliations.iter().find(|one| one.rank == rank).copied()
+    }
+
+    /// The worlds of the audit.
+    pub fn worlds(&self) -> &'a [World] {
+        self.audit.map_or(&[], |audit| audit.worlds.as_slice())
+    }
+
+    /// The facts of the world that a rank belongs to.
+    pub fn facts_of(&self, rank: usize) -> Option<&'a Facts> {
+        let world = self.worlds().iter().position(|world| world.ranks.contains(&rank))?;
+        self.facts.get(world)?.as_ref().ok()
+    }
+
+    /// The tag of a rank.
+    pub fn tag(&self, rank: usize) -> &'a str {
+        self.launch.ranks.get(rank).map_or("", |rank| rank.tag.text.as_str())
     }
 
     /// The size of the card that a rank runs on, from its sample.
@@ -104,7 +135,7 @@ impl std::fmt::Debug for Rule {
 
 /// All rules, by code. Codes count up within blocks, so that a block can grow: from VL001 the ledger and its
 /// reconciliation, from VL020 the budget, from VL030 what ended a launch.
-pub static RULES: [&Rule; 27] = [
+pub static RULES: [&Rule; 35] = [
     &launch_failed::RULE,
     &stage_missing::RULE,
     &stage_unfinished::RULE,
@@ -122,6 +153,14 @@ pub static RULES: [&Rule; 27] = [
     &unrecognised_lines::RULE,
     &device_unclear::RULE,
     &unrecognised_lines::CUT_SHORT,
+    &budget_exhausted::RULE,
+    &budget_dead_zone::RULE,
+    &budget_underused::RULE,
+    &budget_exceeded::RULE,
+    &kv_capped::RULE,
+    &rank_limits_kv::RULE,
+    &pool_too_small::RULE,
+    &cell_mismatch::RULE,
     &out_of_memory_weights::RULE,
     &out_of_memory_kv_pool::RULE,
     &out_of_memory_capture::RULE,

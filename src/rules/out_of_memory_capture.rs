@@ -1,8 +1,7 @@
 //! `out-of-memory-capture`: behind the KV pool, before ready, the slack was too small.
 
-use super::death::{at_death, dead_zone, fetch, missing_words, more_slack, of_torch};
-use super::support::{fraction, pre};
-use super::{Context, Rule};
+use super::death::{at_death, fetch, missing_words, more_slack, of_torch};
+use super::{Context, Rule, budget_dead_zone};
 use crate::finding::{Finding, Severity};
 use crate::quantity::mib_text;
 use crate::triage::{Period, Phase};
@@ -32,17 +31,23 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
     }
     let title = format!("out of memory {}{}", diagnosis.phase.words(), missing_words(sentence));
     let what = if diagnosis.phase.stage().is_capture() { "Graphs are" } else { "This is" };
-    let where_to = match dead_zone(context, diagnosis, sentence) {
+    let death = budget_dead_zone::death(context);
+    let where_to = match death.as_ref().and_then(budget_dead_zone::Death::shortfall) {
         Some(_) => "and the card is too small for both, whatever the fraction",
         None => "the fraction is too high, not too low",
     };
     let mut finding = at_death(Finding::new(&RULE, title), diagnosis, sentence)
         .explain(format!("{what} allocated behind the KV pool, out of the slack pre × (1 − f): {where_to}."));
-    if let (Some(pre), Some(fraction)) = (pre(context.ledgers), fraction(context.launch))
-        && let Some(slack) = pre.scale(((1.0 - fraction) * 1e6).round() as i128, 1_000_000)
-    {
-        finding =
-            finding.sum(format!("slack: {} × (1 − {fraction}) = {} MiB", mib_text(pre), mib_text(slack)));
+    if let Some(slack) = context.worlds().first().and_then(|world| world.slack) {
+        finding = finding.sum(format!("slack: pre × (1 − f) = {} MiB", mib_text(slack)));
+    }
+    if let Some(death) = death {
+        finding = finding.sum(format!(
+            "needed of it: at least {} MiB, of which {} had left and {} were asked for",
+            mib_text(death.needed),
+            mib_text(death.needed - death.asked),
+            mib_text(death.asked)
+        ));
     }
     vec![fetch(more_slack(finding, context, diagnosis, sentence), context)]
 }

@@ -1,7 +1,7 @@
 //! `stage-oversized`: a stage or gap takes more than its peers, or more than such a stage should.
 
 use super::support::{difference_sum, posting_words, rank_words};
-use super::{Context, Rule};
+use super::{Context, Rule, weights_expected};
 use crate::finding::{Finding, Severity};
 use crate::launch::Rank;
 use crate::ledger::{Ledger, Posting, PostingKind};
@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     name: "stage-oversized",
     severity: Severity::Warning,
     summary: "a stage takes more than the other ranks' does, or more than such a stage should",
-    explanation: "Three comparisons: with the same stage of the other ranks of the launch (shards are equal, so stages should be; pipeline stages are only \
+    explanation: "What it is compared with: weights with what --model-config or --weights-index lets expect (5 % allowed, either way); stages with the same stage of the other ranks of the launch (shards are equal, so stages should be; pipeline stages are only \
 compared with each other's peers at the same depth); distributed init and unlogged gaps with named limits (`--threshold`).\n\n\
 A rank whose stage is larger than its peers': another process came to that device while the stage was measured; an edge rank with an extra \
 embedding or head; lazily built buffers on rank 0.\n\n\
@@ -28,6 +28,7 @@ a neighbour's.",
 
 fn check(context: &Context<'_>) -> Vec<Finding> {
     let mut findings = against_peers(context);
+    findings.extend(weights_expected::check(context));
     for (_, rank, ledger) in context.books() {
         findings.extend(ledger.postings.iter().filter_map(|posting| against_limit(context, rank, posting)));
     }

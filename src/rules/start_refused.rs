@@ -1,11 +1,9 @@
 //! `start-refused`: SGLang's own arithmetic left no room, and the log holds no figures to redo it with.
 
 use super::death::fetch;
-use super::support::{fraction, pre};
-use super::{Context, Rule};
+use super::{Context, Rule, budget_exhausted};
 use crate::finding::{Finding, Severity};
-use crate::ledger::Ledger;
-use crate::quantity::{Quantity, mib_text};
+use crate::quantity::{Decimal, Quantity, mib_text};
 use crate::stage::Stage;
 use crate::triage::{Diagnosis, Resource};
 
@@ -27,20 +25,14 @@ fewer requests (--max-running-requests), or a smaller share (--mamba-full-memory
 fn check(context: &Context<'_>) -> Vec<Finding> {
     let Some(diagnosis) = context.diagnosis else { return Vec::new() };
     let finding = match diagnosis.resource {
-        Resource::StaticBudget if !has_figures(context) => static_budget(diagnosis),
+        // With figures the budget's own finding does the sum.
+        Resource::StaticBudget if (budget_exhausted::RULE.check)(context).is_empty() => {
+            static_budget(diagnosis)
+        }
         Resource::StateCache => state_cache(context, diagnosis),
         _ => return Vec::new(),
     };
     vec![fetch(finding.stage(Stage::KvCache), context)]
-}
-
-/// Whether the log has what the budget's own finding needs.
-fn has_figures(context: &Context<'_>) -> bool {
-    let free = context
-        .ledgers
-        .iter()
-        .any(|ledger| ledger.stages(Stage::Weights).any(|weights| weights.after.is_some()));
-    pre(context.ledgers).is_some() && free && fraction(context.launch).is_some()
 }
 
 fn static_budget(diagnosis: &Diagnosis<'_>) -> Finding {
@@ -86,20 +78,19 @@ fn state_cache(context: &Context<'_>, diagnosis: &Diagnosis<'_>) -> Finding {
             .advise("raise --mem-fraction-static: up, not down, until some states of a request fit");
     };
     finding.advise(format!(
-        "raise --mem-fraction-static to {higher:.2} at least: up, not down; for every further state {} MiB more",
+        "raise --mem-fraction-static to {higher} at least: up, not down; for every further state {} MiB more",
         mib_text(slot)
     ))
 }
 
-/// The least fraction in hundredths that gives so much more to the budget.
-fn raised(context: &Context<'_>, more: Quantity) -> Option<f64> {
-    let (fraction, pre) = (
-        fraction(context.launch)?,
-        context.ledgers.iter().filter_map(|ledger: &Ledger| ledger.opening).reduce(Quantity::min)?,
-    );
-    if pre.low() <= 0 || more.high() <= 0 {
-        return None;
-    }
-    let higher = ((fraction + more.high() as f64 / pre.low() as f64) * 100.0 - 1e-9).ceil() / 100.0;
-    (higher < 0.98).then_some(higher)
+/// The least fraction in hundredths that gives so much more to the budget, in whole numbers. `None` where it would leave
+/// next to nothing for graphs and activations.
+fn raised(context: &Context<'_>, more: Quantity) -> Option<Decimal> {
+    const MOST: i128 = 97;
+    let baseline = context.worlds().first()?.baseline.as_ref()?.best().low();
+    let (numerator, denominator) = context.audit?.fraction.as_ref()?.value.to_fraction()?;
+    let scaled = numerator.checked_mul(baseline)?.checked_add(more.high().checked_mul(denominator)?)?;
+    let below = denominator.checked_mul(baseline).filter(|below| *below > 0)?;
+    let hundredths = -(-scaled.checked_mul(100)?).div_euclid(below);
+    (more.high() > 0 && hundredths <= MOST).then(|| Decimal::new(hundredths, 2))
 }

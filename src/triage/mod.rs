@@ -14,7 +14,7 @@ mod tests;
 
 pub use friend::Friend;
 pub use phase::{Period, Phase};
-pub use room::{DeadZone, Remedy, Room, Setting, graph_max_batch};
+pub use room::{Remedy, Room, Setting, graph_max_batch};
 pub use traceback::{Frame, frames};
 
 use crate::event::{Event, FailureKind, Role};

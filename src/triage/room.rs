@@ -49,15 +49,6 @@ pub struct Remedy {
     pub gains: Option<Quantity>,
 }
 
-/// What no fraction can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeadZone {
-    /// What is free after the weights: the most that any fraction leaves for graphs and activations.
-    pub available: Quantity,
-    /// What was needed, at least.
-    pub needed: Quantity,
-}
-
 /// What a launch that ran out behind its KV pool had, and lacked.
 #[derive(Debug, Clone)]
 pub struct Room<'a> {
@@ -71,16 +62,16 @@ pub struct Room<'a> {
 }
 
 impl<'a> Room<'a> {
-    /// The room of the rank whose ledger this is, for `missing` bytes and no less.
+    /// The room of a rank with this ledger under this budget, for `missing` bytes and no less; `last_free` is the last
+    /// free figure of start-up.
     pub fn new(
         launch: &'a Launch,
-        ledgers: &'a [Ledger],
-        rank: Option<usize>,
+        ledger: Option<&'a Ledger>,
+        budget: Option<Budget>,
         missing: Quantity,
         last_free: Option<Quantity>,
     ) -> Room<'a> {
-        let ledger = rank.and_then(|rank| ledgers.get(rank));
-        Room { launch, ledger, budget: budget(launch, ledgers), missing, last_free }
+        Room { launch, ledger, budget, missing, last_free }
     }
 
     /// The budget as the log tells it.
@@ -141,16 +132,6 @@ impl<'a> Room<'a> {
         let ((from, under), (to, below)) = (from.to_fraction()?, to.to_fraction()?);
         let moved = from.checked_mul(below)?.checked_sub(to.checked_mul(under)?)?;
         budget.baseline.scale(moved, under.checked_mul(below)?)
-    }
-
-    /// The zone where no fraction works, where this launch is surely in it: even without any KV, what was needed after the
-    /// pool does not fit beside the weights.
-    pub fn dead_zone(&self) -> Option<DeadZone> {
-        let available = self.budget?.free;
-        let pool = pool(self.ledger?)?;
-        let free_after_pool = pool.after?;
-        let needed = free_after_pool + self.missing;
-        needed.surely_above(available.high()).then_some(DeadZone { available, needed })
     }
 
     /// A cap on the pool that leaves what is aimed at. It stays where it is when the card changes.
@@ -244,21 +225,6 @@ pub fn graph_max_batch(arguments: &ServerArgs) -> Option<i128> {
 /// The arguments, whatever release they are of: what is asked here, each release calls by its own name.
 fn settings(arguments: &ServerArgs) -> Settings {
     Settings::from_arguments(arguments, Version::new(5, 23), None)
-}
-
-/// The budget as far as the log tells it: the least of the ranks before the weights and when the pool was sized.
-fn budget(launch: &Launch, ledgers: &[Ledger]) -> Option<Budget> {
-    let printed = launch.args()?.float("mem_fraction_static")?;
-    let fraction = Decimal::parse(&printed.to_string()).filter(|_| printed > 0.0 && printed < 1.0)?;
-    let baseline = ledgers.iter().filter_map(|ledger| ledger.opening).reduce(Quantity::min)?;
-    let free = ledgers.iter().filter_map(free_at_pool).reduce(Quantity::min)?;
-    Some(Budget { free, baseline, fraction, extras: Quantity::ZERO, several_ranks: ledgers.len() > 1 })
-}
-
-/// What was free when the pool was sized: before its line, or after the weights where there is none.
-fn free_at_pool(ledger: &Ledger) -> Option<Quantity> {
-    let weights = ledger.stages(Stage::Weights).last().and_then(|weights| weights.after);
-    pool(ledger).and_then(|pool| pool.before).or(weights)
 }
 
 fn pool(ledger: &Ledger) -> Option<&Posting> {

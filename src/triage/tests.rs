@@ -1,8 +1,10 @@
 //! Deaths read from log lines, and every advised value put back into the arithmetic.
 
 use super::*;
-use crate::analysis::{Analysis, Settings, analyse};
+use crate::analysis::{Analysis, LaunchAnalysis, Settings, analyse};
+use crate::budget::audit::{AuditInputs, audit};
 use crate::budget::capacity::Budget;
+use crate::budget::plan::{Change, Facts, project};
 use crate::input::Source;
 use crate::quantity::{Decimal, GIB};
 use crate::read::read_source;
@@ -45,16 +47,20 @@ fn causes(log: &str) -> Vec<&'static str> {
     findings.map(|finding| finding.rule).filter(|rule| rule.code >= "VL030").map(|rule| rule.name).collect()
 }
 
-/// Runs `check` on the diagnosis of the log's only launch.
-fn with_diagnosis<T>(log: &str, check: impl FnOnce(&Diagnosis<'_>, &Room<'_>) -> T) -> T {
+/// Runs `check` on the diagnosis of the log's only launch, with the room of its rank and what a plan starts from.
+fn with_diagnosis<T>(log: &str, check: impl FnOnce(&Diagnosis<'_>, &Room<'_>, &Facts) -> T) -> T {
     let analysis = analysed(log);
-    let launch = analysis.launches.first().unwrap();
-    let diagnosis = diagnose(&launch.launch, &launch.ledgers, &launch.devices).unwrap();
-    let sentence = diagnosis.out_of_memory().unwrap();
-    let missing = sentence.missing().unwrap();
-    let last = launch.ledgers.first().and_then(Ledger::final_free);
-    let room = Room::new(&launch.launch, &launch.ledgers, diagnosis.rank, missing, last);
-    check(&diagnosis, &room)
+    let LaunchAnalysis { launch, ledgers, devices, .. } = analysis.launches.first().unwrap();
+    let diagnosis = diagnose(launch, ledgers, devices).unwrap();
+    let missing = diagnosis.out_of_memory().unwrap().missing().unwrap();
+    let inputs = AuditInputs { launch, ledgers, card_mib: None, model: None };
+    let audit = audit(&inputs).unwrap();
+    let world = audit.worlds.first().unwrap();
+    let facts = Facts::of(&inputs, &audit, world).unwrap();
+    let budget = world.budget(audit.fraction.as_ref().unwrap());
+    let ledger = diagnosis.rank.and_then(|rank| ledgers.get(rank));
+    let room = Room::new(launch, ledger, budget, missing, ledger.and_then(Ledger::final_free));
+    check(&diagnosis, &room, &facts)
 }
 
 /// Whether applying a setting gives at least what was missing, recomputed from the log's own figures.
@@ -79,7 +85,7 @@ fn removes(setting: Setting, missing: Quantity, budget: &Budget, tokens: (i128, 
 fn a_capture_is_told_by_its_frames_and_every_advised_value_removes_it() {
     let log = start("0.98", "1.20", 510_500, "31.15") + CAPTURE;
     assert_eq!(causes(&log), ["out-of-memory-capture"]);
-    with_diagnosis(&log, |diagnosis, room| {
+    with_diagnosis(&log, |diagnosis, room, facts| {
         assert_eq!(diagnosis.phase, Phase::Startup(Stage::GraphDecode, Worker::Target));
         assert_eq!((diagnosis.period, diagnosis.rank), (Period::AfterPool, Some(0)));
         let missing = diagnosis.out_of_memory().unwrap().missing().unwrap();
@@ -92,7 +98,10 @@ fn a_capture_is_told_by_its_frames_and_every_advised_value_removes_it() {
         }
         let Some(Remedy { setting: Setting::Fraction(value), .. }) = room.lower_fraction() else { panic!() };
         assert!(value.to_f64() < 0.98, "down, not up: {value}");
-        assert_eq!(room.dead_zone(), None);
+        // The plan says the same: it starts, and its slack is larger by what was missing at least.
+        let (now, then) =
+            (project(facts, &Change::default()).unwrap(), project(facts, &Change::fraction(value)).unwrap());
+        assert!(then.starts() && then.slack.midpoint() - now.slack.midpoint() >= missing.high());
     });
 }
 
@@ -104,7 +113,7 @@ fn a_fraction_that_would_leave_no_kv_is_not_advised() {
             .replace("79.10 GiB", "16.50 GiB")
             .replace("512.00 MiB", "220.00 MiB")
             .replace("1.10 GB", "0.45 GB");
-    with_diagnosis(&log, |_, room| {
+    with_diagnosis(&log, |_, room, _| {
         let Some(Remedy { setting: Setting::Fraction(value), .. }) = room.lower_fraction() else {
             panic!("a value")
         };
@@ -117,8 +126,7 @@ fn a_fraction_that_would_leave_no_kv_is_not_advised() {
 fn where_no_fraction_works_that_is_said() {
     let log = start("0.96", "0.50", 100_000, "0.27").replace("78.50", "16.20").replace("63.51", "1.21")
         + &CAPTURE.replace("79.10 GiB", "16.50 GiB").replace("512.00 MiB", "1.50 GiB");
-    with_diagnosis(&log, |_, room| {
-        assert!(room.dead_zone().is_some());
+    with_diagnosis(&log, |_, room, _| {
         assert_eq!(room.lower_fraction(), None);
     });
     let analysis = analysed(&log);
@@ -129,6 +137,7 @@ fn where_no_fraction_works_that_is_said() {
         .map(String::as_str)
         .collect();
     assert!(advice.iter().any(|line| line.starts_with("no --mem-fraction-static works")), "{advice:?}");
+    assert!(analysis.launches[0].findings.iter().any(|finding| finding.rule.name == "budget-dead-zone"));
     assert!(!advice.iter().any(|line| line.contains("lower --mem-fraction-static to")), "{advice:?}");
 }
 
@@ -228,7 +237,7 @@ fn interleaved_tracebacks_are_told_apart_by_the_device() {
            [2026-11-29 10:00:33 TP1] Scheduler hit an exception: Traceback (most recent call last):\n\
            torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which 1.00 GiB is free.\n\
            torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of 79.10 GiB of which 1.00 GiB is free.\n";
-    with_diagnosis(&log, |diagnosis, _| {
+    with_diagnosis(&log, |diagnosis, _, _| {
         assert_eq!(diagnosis.tag.as_ref().unwrap().text, "TP0");
         assert_eq!(diagnosis.others_died, 1);
     });
