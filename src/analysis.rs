@@ -13,6 +13,7 @@ use crate::observe::Observation;
 use crate::place::Place;
 use crate::quantity::{MIB, Quantity};
 use crate::reconcile::{DeviceChoice, Reconciliation, choose_devices, reconcile, with_processes};
+use crate::redact::{Edit, Redaction, moved};
 use crate::rules::{self, Context};
 use crate::thresholds::Thresholds;
 use crate::triage;
@@ -129,6 +130,8 @@ pub struct Analysis {
     pub reconciliations: Vec<Reconciliation>,
     /// Lines that no grammar knew.
     pub unrecognised: Vec<Unrecognised>,
+    /// What was redacted. `None` where nothing was asked to be.
+    pub redaction: Option<Redaction>,
 }
 
 /// Analyses everything that was read.
@@ -140,6 +143,7 @@ pub fn analyse(readings: Vec<SourceReading>, settings: &Settings) -> Analysis {
         notes: Vec::new(),
         reconciliations: Vec::new(),
         unrecognised: Vec::new(),
+        redaction: None,
     };
     let mut launches = Vec::new();
     for reading in readings {
@@ -259,6 +263,10 @@ impl Analysis {
         self.reconciliations.iter().find(|one| one.launch == launch && one.rank == rank)
     }
 
+    fn edits(&self, message: &Place) -> &[Edit] {
+        self.redaction.as_ref().map(|redaction| redaction.edits(message)).unwrap_or_default()
+    }
+
     /// The log line that a place stands in, and the figure there.
     pub fn quote(&self, place: &Place) -> Option<Quote> {
         let of_launch = |launch: &LaunchAnalysis| {
@@ -270,7 +278,7 @@ impl Analysis {
             events
                 .into_iter()
                 .filter(|event| event.place.source == place.source && event.place.line == place.line)
-                .find_map(|event| Quote::of(event, place))
+                .find_map(|event| Quote::of(event, place, self.edits(&event.place)))
         };
         self.launches.iter().find_map(of_launch)
     }
@@ -288,13 +296,15 @@ pub struct Quote {
 }
 
 impl Quote {
-    fn of(event: &Event, place: &Place) -> Option<Quote> {
+    /// The quote of a line, in which these pieces were redacted.
+    fn of(event: &Event, place: &Place, edits: &[Edit]) -> Option<Quote> {
         let field: Option<&Field> = event.fields.iter().find(|field| field.place == *place);
         if field.is_none() && event.place != *place {
             return None;
         }
         let start =
             field.and_then(|field| usize::try_from(field.place.column.checked_sub(event.place.column)?).ok());
+        let start = start.and_then(|start| moved(edits, start));
         let start = start.filter(|start| event.text.is_char_boundary(*start));
         Some(Quote { text: Arc::clone(&event.text), start, length: field.map_or(0, |field| field.length) })
     }

@@ -14,6 +14,7 @@ pub mod place;
 pub mod quantity;
 pub mod read;
 pub mod reconcile;
+pub mod redact;
 pub mod render;
 pub mod report;
 pub mod rules;

@@ -10,8 +10,10 @@
 
 mod budget {
     mod findings;
+    mod hostile;
     mod model;
     mod pairs;
+    mod post_capture;
     mod recordings;
     mod support;
 }

@@ -5,6 +5,7 @@ use crate::finding::Severity;
 use crate::quantity::MIB;
 use crate::thresholds::{Thresholds, parse_size};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use regex::Regex;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "Examples:
@@ -89,6 +90,15 @@ pub struct ReportArguments {
     /// Set a limit that is a judgement, such as gap=512MiB (see `vramledger explain thresholds`)
     #[arg(long, value_name = "NAME=SIZE", value_parser = parse_threshold)]
     pub threshold: Vec<String>,
+    /// Replace secrets, names and addresses by pseudonyms; without it, done in every output but a table on standard output
+    #[arg(long, overrides_with = "no_redact")]
+    pub redact: bool,
+    /// Show everything as it was read
+    #[arg(long, overrides_with = "redact")]
+    pub no_redact: bool,
+    /// Redact what matches too (its first group, where it has one); turns redaction on
+    #[arg(long, value_name = "REGEX", value_parser = Regex::new, conflicts_with = "no_redact")]
+    pub redact_pattern: Vec<Regex>,
     /// Only the verdict lines
     #[arg(short, long)]
     pub quiet: bool,
@@ -106,6 +116,14 @@ pub struct ModelArguments {
     /// The model's model.safetensors.index.json: what its weights weigh exactly
     #[arg(long, value_name = "FILE")]
     pub weights_index: Option<PathBuf>,
+}
+
+impl ReportArguments {
+    /// Whether the report is to be redacted: by default, where it may travel.
+    pub fn redacts(&self) -> bool {
+        let travels = self.output.is_some() || self.format != Format::Table;
+        self.redact || !self.redact_pattern.is_empty() || travels && !self.no_redact
+    }
 }
 
 /// When to use colour.

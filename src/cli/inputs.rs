@@ -7,6 +7,7 @@ use crate::budget::audit::ModelFacts;
 use crate::budget::model::{Model, index_total_size};
 use crate::input::Source;
 use crate::read::read_source;
+use crate::redact::Redactor;
 use anyhow::Context;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -31,8 +32,8 @@ pub(super) fn sources(files: &[PathBuf], dumps: &[PathBuf]) -> anyhow::Result<Ve
     Ok(vec![Source::Stdin])
 }
 
-/// Reads all sources. A bad one is complained of and never stops the others.
-pub(super) fn read_all(sources: &[Source]) -> (Vec<SourceReading>, bool) {
+/// Reads all sources. A bad one is complained of, redacted where the report is, and never stops the others.
+pub(super) fn read_all(sources: &[Source], redactor: &mut Option<Redactor>) -> (Vec<SourceReading>, bool) {
     let mut readings = Vec::new();
     let mut unreadable = false;
     for source in sources {
@@ -40,7 +41,11 @@ pub(super) fn read_all(sources: &[Source]) -> (Vec<SourceReading>, bool) {
             Ok(reading) => readings.push(reading),
             Err(error) => {
                 unreadable = true;
-                complain(&error.to_string());
+                let message = error.to_string();
+                match redactor {
+                    Some(redactor) => complain(&redactor.text(&message)),
+                    None => complain(&message),
+                }
             }
         }
     }

@@ -21,7 +21,7 @@ pub(super) fn run(arguments: &PlanArguments, color: ColorWhen) -> anyhow::Result
         model: model(&arguments.model)?,
         ..Settings::default()
     };
-    let (readings, unreadable) = read_all(&sources);
+    let (readings, unreadable) = read_all(&sources, &mut None);
     let analysis = analyse(readings, &settings);
     warn_of_useless_sources(&analysis);
     let (index, launch, facts) = match chosen(&analysis, arguments.launch) {

@@ -3,12 +3,30 @@
 use super::Exit;
 use super::arguments::{ColorWhen, Format, ReportArguments};
 use super::inputs::{model, read_all, sources, warn_of_useless_sources};
-use super::output::{Target, complain};
+use super::output::{Target, complain, is_broken_pipe};
 use crate::analysis::{Analysis, Settings, analyse};
+use crate::redact::Redactor;
 use crate::render::{TableOptions, terminal};
 
 /// Reads everything that was named, and prints the report.
 pub fn run(arguments: &ReportArguments, color: ColorWhen) -> anyhow::Result<Exit> {
+    let mut redactor =
+        arguments.redacts().then(|| Redactor::new(arguments.redact_pattern.clone())).transpose()?;
+    let result = report(arguments, color, &mut redactor);
+    match (result, redactor) {
+        // Messages quote names of files: they travel with the report into tickets and logs of CI.
+        (Err(error), Some(mut redactor)) if !is_broken_pipe(&error) => {
+            Err(anyhow::anyhow!("{}", redactor.text(&format!("{error:#}"))))
+        }
+        (result, _) => result,
+    }
+}
+
+fn report(
+    arguments: &ReportArguments,
+    color: ColorWhen,
+    redactor: &mut Option<Redactor>,
+) -> anyhow::Result<Exit> {
     let sources = sources(&arguments.files, &arguments.smi)?;
     let target = Target::open(arguments.output.as_deref(), color)?;
     let mut settings = Settings {
@@ -20,8 +38,14 @@ pub fn run(arguments: &ReportArguments, color: ColorWhen) -> anyhow::Result<Exit
     for threshold in &arguments.threshold {
         settings.thresholds.set(threshold)?;
     }
-    let (readings, unreadable) = read_all(&sources);
-    let analysis = analyse(readings, &settings);
+    let (mut readings, unreadable) = read_all(&sources, redactor);
+    if let Some(redactor) = redactor {
+        redactor.readings(&mut readings);
+    }
+    let mut analysis = analyse(readings, &settings);
+    if let Some(redactor) = redactor {
+        redactor.analysis(&mut analysis);
+    }
     if analysis.is_empty() {
         for source in &analysis.sources {
             if let Some(instead) = &source.found_instead {

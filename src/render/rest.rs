@@ -16,9 +16,17 @@ const MOST_DEVICES: usize = 256;
 /// Writes what no launch's report showed.
 pub(super) fn write(page: &mut Page, analysis: &Analysis, options: &TableOptions) {
     sources(page, analysis);
-    if options.quiet {
-        return;
+    if !options.quiet {
+        not_shown_elsewhere(page, analysis);
     }
+    if let Some(redaction) = &analysis.redaction {
+        page.gap();
+        page.prose_behind((Tone::Dim, "redacted: "), Tone::Dim, &redaction.words());
+    }
+}
+
+/// What no launch, no device table and no finding showed.
+fn not_shown_elsewhere(page: &mut Page, analysis: &Analysis) {
     if analysis.launches.is_empty() && !analysis.observations.is_empty() {
         devices(page, &analysis.observations);
         for note in analysis.notes.iter().take(MOST_LINES) {

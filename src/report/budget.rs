@@ -98,6 +98,26 @@ pub struct WorldReport {
     pub limited_by: Option<LimitReport>,
     /// What the model's config lets expect.
     pub expected: Option<ExpectedReport>,
+    /// The pool's size after capture, where it was sized then; `tokens` is then what addresses were reserved for.
+    pub post_capture: Option<PostCaptureReport>,
+}
+
+/// A pool sized after graph capture (0.5.18 and later).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PostCaptureReport {
+    /// Tokens that addresses were reserved for: no memory.
+    pub reserved_tokens: Option<i64>,
+    /// Tokens that memory was mapped for.
+    pub tokens: i64,
+    /// What the arithmetic gives.
+    pub predicted: Option<CountRange>,
+    /// Memory of the pool.
+    pub kv: Option<Amount>,
+    /// Free memory when it was sized.
+    pub free: Option<Amount>,
+    /// Whether activations were given room beyond the slack.
+    pub eager_reserve: bool,
 }
 
 /// Pre, and how it is known.

@@ -39,6 +39,9 @@ pub fn report(analysis: &Analysis) -> Report {
             .iter()
             .map(|note| NoteReport { place: position(&note.place), text: note.problem.to_string() })
             .collect(),
+        redaction: analysis.redaction.as_ref().map(|redaction| RedactionReport {
+            kinds: redaction.counts.iter().map(|(kind, count)| (kind.name().to_string(), *count)).collect(),
+        }),
     }
 }
 

@@ -61,6 +61,14 @@ fn world(launch: &Launch, world: &World) -> WorldReport {
         slack_use: world.slack_use.as_ref().map(|used| slack(launch, used)),
         limited_by: world.limit.as_ref().map(|limit| limited(launch, limit)),
         expected: world.expected.as_ref().map(|expected| expectation(launch, expected)),
+        post_capture: world.post_capture.as_ref().map(|audit| PostCaptureReport {
+            reserved_tokens: audit.reserved_tokens.map(count),
+            tokens: count(audit.tokens),
+            predicted: audit.predicted.map(range),
+            kv: audit.kv.map(amount),
+            free: audit.free.map(amount),
+            eager_reserve: audit.eager_reserve,
+        }),
     }
 }
 

@@ -15,6 +15,7 @@ pub use plan::*;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The name of this format's version.
 pub const SCHEMA_NAME: &str = "vramledger.report/1";
@@ -63,6 +64,18 @@ pub struct Report {
     pub unrecognised: Vec<UnrecognisedReport>,
     /// What dumps could not say, and why.
     pub notes: Vec<NoteReport>,
+    /// What was redacted; `null` where nothing was asked to be.
+    pub redaction: Option<RedactionReport>,
+}
+
+/// What was redacted: values became pseudonyms such as `host-1`, the same value the same one in the whole report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RedactionReport {
+    /// How many different values of each kind were replaced, by the beginning of their pseudonyms: `secret`, `email`,
+    /// `host`, `ip`, `mac`, `user`, `gpu`, `path` (model paths, of which the last part stays) and `redacted` (what
+    /// `--redact-pattern` matched). Kinds without any are absent.
+    pub kinds: BTreeMap<String, usize>,
 }
 
 /// The program that made a report.

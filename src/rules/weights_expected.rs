@@ -22,10 +22,9 @@ fn against_expectation(context: &Context<'_>, world: &World) -> Option<Finding> 
     let (wanted, measured) = (expected.weights?, expected.measured_weights?);
     let allowed = wanted.scale(TOLERANCE_PERCENT, 100)?.high();
     let difference = measured - wanted;
-    let larger = difference.surely_above(allowed);
-    let smaller = difference.surely_below(-allowed);
     // What the config cannot size may be what is more.
-    if !smaller && !(larger && expected.unsized_parts.is_empty()) {
+    let larger = difference.surely_above(allowed) && expected.unsized_parts.is_empty();
+    if !larger && !difference.surely_below(-allowed) {
         return None;
     }
     Some(finding(context, expected, wanted, measured, larger))

@@ -1,11 +1,10 @@
-//! Arguments as JSON, for the report: typed, in printed order, secrets masked.
+//! Arguments as JSON, for the report: typed and in printed order.
 
-use super::secrets::{REDACTED, is_secret};
 use super::{Argument, ServerArgs};
 use serde_json::{Map, Number, Value};
 
 impl ServerArgs {
-    /// The arguments as a JSON object, in printed order, secrets masked.
+    /// The arguments as a JSON object, in printed order. Secrets are in it: [`crate::redact`] takes them out first.
     pub fn to_json(&self) -> Value {
         object(&self.entries)
     }
@@ -31,11 +30,7 @@ impl Argument {
 }
 
 fn object(fields: &[(String, Argument)]) -> Value {
-    let shown = |(name, value): &(String, Argument)| {
-        let shown = if is_secret(name, value) { REDACTED.into() } else { value.to_json() };
-        (name.clone(), shown)
-    };
-    Value::Object(fields.iter().map(shown).collect::<Map<_, _>>())
+    Value::Object(fields.iter().map(|(name, value)| (name.clone(), value.to_json())).collect::<Map<_, _>>())
 }
 
 #[cfg(test)]

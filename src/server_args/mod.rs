@@ -8,7 +8,6 @@ mod keys;
 mod line;
 mod literal;
 mod release;
-mod secrets;
 mod string;
 
 pub use keys::key_range;
@@ -66,6 +65,11 @@ impl ServerArgs {
     /// All entries, in printed order.
     pub fn entries(&self) -> &[(String, Argument)] {
         &self.entries
+    }
+
+    /// All entries, to be redacted: keys stay as they are.
+    pub(crate) fn entries_mut(&mut self) -> impl Iterator<Item = (&str, &mut Argument)> {
+        self.entries.iter_mut().map(|(key, value)| (key.as_str(), value))
     }
 
     /// The value of `key`. `None` where the line does not hold it: unknown, not the default.

@@ -25,7 +25,7 @@ fn recordings_get_the_findings_that_belong() {
     ];
     for (name, wanted) in expected {
         let launch = &recorded(name).launches[0];
-        let about_budget = |code: &str| code >= "VL020" && code < "VL030";
+        let about_budget = |code: &str| ("VL020".."VL030").contains(&code);
         let found: Vec<&str> = launch
             .findings
             .iter()

@@ -52,6 +52,14 @@ impl Cell {
         self.likely.unwrap_or(self.low + (self.high - self.low) / 2)
     }
 
+    /// The fewest and most tokens that so much memory holds; negative where it is.
+    pub fn tokens(self, memory: Quantity) -> (i128, i128) {
+        let (low, high) = self.bounds();
+        let divided = |bytes: i128| [bytes.div_euclid(low.max(1)), bytes.div_euclid(high.max(1))];
+        let [[one, other], [three, four]] = [divided(memory.low()), divided(memory.high())];
+        (one.min(other), three.max(four))
+    }
+
     /// The memory of so many tokens.
     pub fn bytes(self, tokens: i128) -> Option<Quantity> {
         let (low, high) = self.bounds();

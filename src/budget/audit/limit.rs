@@ -45,10 +45,7 @@ impl RankLimit {
         if cost.low() <= 0 {
             return None;
         }
-        let tokens = world.cell.map(|cell| {
-            let (low, high) = cell.bounds();
-            (cost.low().div_euclid(high.max(1)), cost.high().div_euclid(low.max(1)))
-        });
+        let tokens = world.cell.map(|cell| cell.tokens(cost));
         let stage = |rank: usize| inputs.launch.ranks.get(rank).and_then(|rank| rank.tag.coordinates.pp);
         let between_stages = figures.iter().all(|one| one.rank == rank || stage(one.rank) != stage(rank));
         Some(RankLimit { rank, rest_without, cost, tokens, between_stages })

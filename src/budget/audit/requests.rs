@@ -35,7 +35,7 @@ impl Requests {
         let context_length =
             u32::try_from(summary.count("context_len")?).ok().filter(|length| *length > 0)?;
         let tokens = world.tokens.as_ref()?;
-        let count = tokens.printed?;
+        let count = world.post_capture.as_ref().map(|audit| audit.tokens).or(tokens.printed)?;
         let arguments = inputs.launch.args();
         let number = |key: &str| {
             arguments

@@ -43,7 +43,8 @@ pub struct Tokens {
     pub predicted: Option<(i128, i128)>,
     /// What changed the count after the division, at its middle.
     pub steps: Vec<CapStep>,
-    /// `max_total_num_tokens`, or the pool's own count where no summary was printed.
+    /// `max_total_num_tokens`, or the pool's own count where no summary was printed; with post-capture sizing, the tokens
+    /// that addresses were reserved for.
     pub printed: Option<i128>,
     /// Where it is printed.
     pub place: Option<Place>,
@@ -65,12 +66,13 @@ impl Tokens {
         world: &World,
     ) -> Option<Tokens> {
         let launch = inputs.launch;
-        let (printed, place) = printed(inputs, world).unzip();
+        let reserved = world.post_capture.as_ref().and_then(|audit| audit.reserved_tokens);
+        let (printed, place) = match reserved {
+            Some(tokens) => (Some(tokens), world.post_capture.as_ref().and_then(|audit| audit.place.clone())),
+            None => printed(inputs, world).unzip(),
+        };
         let budget = fraction.and_then(|fraction| world.budget(fraction));
-        let divided = budget.zip(world.cell).and_then(|(budget, cell)| {
-            let (low, high) = cell.bounds();
-            Some((budget.tokens(high)?.0, budget.tokens(low)?.1))
-        });
+        let divided = budget.zip(world.cell).and_then(|(budget, cell)| Some(cell.tokens(budget.rest()?)));
         if printed.is_none() && divided.is_none() {
             return None;
         }
@@ -87,16 +89,21 @@ impl Tokens {
         };
         if let Some((low, high)) = divided {
             let ends = versions.iter().flat_map(|version| {
-                let caps = tokens.caps(launch, *version, high);
-                [low, high].map(|count| final_count(&capped(*version, count, &caps), count))
+                let least = tokens.caps(launch, *version, slots(launch, low, LEAST_SLOTS));
+                let most = tokens.caps(launch, *version, slots(launch, high, MOST_SLOTS));
+                [(low, least), (high, most)]
+                    .map(|(count, caps)| final_count(&capped(*version, count, &caps), count))
             });
             tokens.predicted = span(ends.collect::<Vec<_>>());
             let middle = low + (high - low) / 2;
             if let Some(version) = versions.last() {
-                tokens.steps = capped(*version, middle, &tokens.caps(launch, *version, middle));
+                let caps = tokens.caps(launch, *version, slots(launch, middle, LEAST_SLOTS));
+                tokens.steps = capped(*version, middle, &caps);
             }
         }
-        tokens.verdict = printed.zip(tokens.predicted).map(|(printed, (low, high))| {
+        // Addresses beyond the budget cost nothing: they are not judged.
+        let judged = printed.filter(|_| world.post_capture.is_none());
+        tokens.verdict = judged.zip(tokens.predicted).map(|(printed, (low, high))| {
             if printed < low {
                 TokenVerdict::Fewer
             } else if printed > high {
@@ -109,12 +116,12 @@ impl Tokens {
         Some(tokens)
     }
 
-    fn caps(&self, launch: &Launch, version: Version, divided: i128) -> Caps {
+    fn caps(&self, launch: &Launch, version: Version, slots: i128) -> Caps {
         Caps {
             max_total_tokens: self.user_cap,
             page_size: self.page_size,
             pipeline_minimum: None,
-            speculative_headroom: drafted(launch, version, divided),
+            speculative_headroom: drafted(launch, version, slots),
         }
     }
 
@@ -178,8 +185,29 @@ fn printed(inputs: &AuditInputs<'_>, world: &World) -> Option<(i128, Place)> {
     by_summary.or_else(by_pool)
 }
 
+/// Request slots that SGLang estimates lie between these.
+const LEAST_SLOTS: i128 = 2048;
+const MOST_SLOTS: i128 = 4096;
+
+/// Request slots: as asked for, else estimated from the tokens; `otherwise` where the context length is not known.
+fn slots(launch: &Launch, divided: i128, otherwise: i128) -> i128 {
+    let argument =
+        |key: &str| launch.args().and_then(|arguments| arguments.integer(key)).filter(|number| *number > 0);
+    let events = launch.ranks.iter().flat_map(|rank| &rank.events);
+    let summary = || {
+        events
+            .filter(|event| event.event.role == Role::Summary)
+            .find_map(|event| event.event.count("context_len"))
+    };
+    let context = || argument("context_length").or_else(summary).filter(|length| *length > 0);
+    argument("max_running_requests").unwrap_or_else(|| match context() {
+        Some(context) => divided.saturating_mul(512).div_euclid(context).clamp(LEAST_SLOTS, MOST_SLOTS),
+        None => otherwise,
+    })
+}
+
 /// Tokens that speculative decoding adds beyond the budget in the releases that do.
-fn drafted(launch: &Launch, version: Version, divided: i128) -> i128 {
+fn drafted(launch: &Launch, version: Version, slots: i128) -> i128 {
     let Some(arguments) = launch.args() else { return 0 };
     let algorithm = arguments.text("speculative_algorithm").map(str::to_ascii_uppercase);
     let drafts = match algorithm.as_deref() {
@@ -191,15 +219,9 @@ fn drafted(launch: &Launch, version: Version, divided: i128) -> i128 {
     if !drafts {
         return 0;
     }
-    let requests = match arguments.integer("max_running_requests") {
-        Some(requests) => requests,
-        None => (divided / arguments.integer("context_length").unwrap_or(4096).max(1))
-            .saturating_mul(512)
-            .clamp(2048, 4096),
-    };
     speculative_headroom(
         version,
-        requests.max(0),
+        slots,
         number("speculative_num_steps"),
         number("speculative_eagle_topk"),
         number("speculative_num_draft_tokens"),

@@ -5,13 +5,14 @@ use super::cell::{self, Cell};
 use super::expected::Expected;
 use super::fraction::FractionFact;
 use super::limit::RankLimit;
+use super::post_capture::PostCaptureAudit;
 use super::requests::Requests;
+use super::reservations::{Reservation, reservations};
 use super::slack::SlackUse;
 use super::tokens::Tokens;
 use super::{AuditInputs, ledger_of};
 use crate::budget::capacity::Budget;
 use crate::budget::checks::minimal_fraction_bounds;
-use crate::event::{PoolRole, Role};
 use crate::launch::Launch;
 use crate::ledger::{Ledger, Posting, PostingState};
 use crate::place::Place;
@@ -29,17 +30,6 @@ pub struct Available {
     pub rank: usize,
     /// The line that printed it.
     pub place: Option<Place>,
-}
-
-/// Memory that is taken off before the rest is divided into tokens.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reservation {
-    /// What for.
-    pub label: String,
-    /// How much.
-    pub amount: Quantity,
-    /// Where it is printed.
-    pub place: Place,
 }
 
 /// The budget of the ranks that share one.
@@ -83,6 +73,8 @@ pub struct World {
     pub limit: Option<RankLimit>,
     /// What the model's config lets expect.
     pub expected: Option<Expected>,
+    /// The pool's size after capture, where the release sizes it then: `tokens` is then what addresses are reserved for.
+    pub post_capture: Option<PostCaptureAudit>,
 }
 
 /// The worlds of a launch: data-parallel replicas apart, unless they share attention.
@@ -133,7 +125,13 @@ fn world(
         slack_use: None,
         limit: None,
         expected: None,
+        post_capture: None,
     };
+    world.post_capture = PostCaptureAudit::of(inputs, versions, fraction, &world);
+    if world.post_capture.is_some() {
+        // The pool's lines print addresses: no memory to account for.
+        world.kv = None;
+    }
     world.tokens = Tokens::of(inputs, versions, fraction, &world);
     let implied = world.tokens.as_ref().and_then(|tokens| tokens.implied_baseline);
     if let Some(baseline) = &mut world.baseline {
@@ -150,7 +148,7 @@ fn world(
         .zip(world.baseline.as_ref())
         .and_then(|(available, baseline)| minimal_fraction_bounds(available.amount, baseline.best()));
     world.requests = Requests::of(inputs, versions, &world);
-    world.slack_use = SlackUse::of(inputs, versions, &world);
+    world.slack_use = SlackUse::of(inputs, versions, &world).filter(|_| world.post_capture.is_none());
     world.limit = RankLimit::of(inputs, fraction, &world);
     world.expected = Expected::of(inputs, versions, &world);
     world
@@ -234,7 +232,9 @@ fn widest(inputs: &AuditInputs<'_>, versions: &[Version], ranks: &[usize]) -> Op
 
 fn charged_cell(inputs: &AuditInputs<'_>, ledger: &Ledger, versions: &[Version]) -> Option<Cell> {
     let page = page_size(inputs.launch);
-    let target = cell::of_pool(ledger.stage(Stage::KvCache, Worker::Target)?, page)?;
+    let pool = ledger.stage(Stage::KvCache, Worker::Target).filter(|pool| cell::kv_bytes(pool).is_some());
+    let target =
+        cell::of_pool(pool.or_else(|| ledger.stage(Stage::PostCaptureResize, Worker::Target))?, page)?;
     let draft = draft_pool(ledger, versions).and_then(|pool| cell::of_pool(pool, page));
     Some(draft.map_or(target, |draft| target.plus(draft)))
 }
@@ -258,33 +258,4 @@ pub(super) fn draft_pool<'a>(ledger: &'a Ledger, versions: &[Version]) -> Option
 /// `page_size`, 1 where the arguments do not hold it.
 pub(super) fn page_size(launch: &Launch) -> i128 {
     launch.args().and_then(|arguments| arguments.integer("page_size")).unwrap_or(1).clamp(1, 1 << 20)
-}
-
-/// State caches of linear-attention layers, by their own pool lines, and the multimodal reservation: of the first rank
-/// that prints them.
-fn reservations(inputs: &AuditInputs<'_>, ranks: &[usize]) -> Vec<Reservation> {
-    let of_rank = |rank: &usize| {
-        let events = inputs.launch.ranks.get(*rank).map(|rank| rank.events.as_slice()).unwrap_or_default();
-        let multimodal = events
-            .iter()
-            .filter(|event| event.event.role == Role::Pool(PoolRole::Evidence))
-            .filter_map(|event| event.event.field("reserved"))
-            .filter_map(|field| {
-                let label = "multimodal buffers".to_string();
-                Some(Reservation { label, amount: field.memory()?, place: field.place.clone() })
-            });
-        let states = ledger_of(inputs, *rank)
-            .and_then(|ledger| ledger.stage(Stage::KvCache, Worker::Target))
-            .map(|pool| pool.parts.as_slice())
-            .unwrap_or_default()
-            .iter()
-            .filter(|part| part.label.contains("state") || part.label.contains("intermediate"))
-            .map(|part| Reservation {
-                label: part.label.clone(),
-                amount: part.size,
-                place: part.place.clone(),
-            });
-        multimodal.chain(states).collect::<Vec<_>>()
-    };
-    ranks.iter().map(of_rank).find(|found| !found.is_empty()).unwrap_or_default()
 }

@@ -82,6 +82,9 @@ impl Facts {
         let fraction = audit.fraction.clone().ok_or(PlanError::NoFraction)?;
         let version = audit.versions.last().copied().ok_or(PlanError::NoFraction)?;
         let settings = settings(inputs, version).ok_or(PlanError::NoFraction)?;
+        if world.post_capture.is_some() {
+            return Err(PlanError::PostCapture);
+        }
         let (Some(baseline), Some(available)) = (&world.baseline, &world.available) else {
             return Err(PlanError::NoFigures);
         };

@@ -44,6 +44,11 @@ pub enum PlanError {
     /// A KV type that cannot be scaled.
     #[error("the bytes per token with kv_cache_dtype `{0}` are unknown here")]
     KvType(String),
+    /// The pool was sized after capture.
+    #[error(
+        "the KV pool was sized after graph capture, from what was then free: mem_fraction_static decides only what stays free beside it, and a projection from this log would be a guess"
+    )]
+    PostCapture,
     /// The goal cannot be met.
     #[error("{0}")]
     OutOfReach(String),

@@ -173,10 +173,10 @@ fn tokens(facts: &Facts, change: &Change, rest: Quantity, cell: Cell) -> (i128, 
         page_size: change.page_size.unwrap_or(facts.page_size),
         ..Caps::NONE
     };
-    let (low, high) = cell.bounds();
+    let (low, high) = cell.tokens(rest);
     let capped =
         |tokens: i128| capped(facts.version, tokens, &caps).last().map_or(tokens, |step| step.tokens);
-    (capped(rest.low().div_euclid(high.max(1))), capped(rest.high().div_euclid(low.max(1))))
+    (capped(low), capped(high))
 }
 
 /// What remained, less what KV, the rest of the pool stage, graphs and weights take more than before.

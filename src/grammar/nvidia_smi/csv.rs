@@ -174,13 +174,11 @@ impl Csv {
     }
 }
 
-/// Whether a line shows at once that it is no row: a log's bracket prefix, or a key with its value. Most lines that come
-/// here are, and taking cells apart costs more than looking.
+/// Whether a line shows at once that it is no row, by a log's bracket prefix. Most lines that come here are such, and taking
+/// cells apart costs more than looking. (A `=` shows nothing: process names hold command lines.)
 fn is_log_line(text: &str) -> bool {
-    let bracket = text
-        .strip_prefix('[')
-        .is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit() || first == 't'));
-    bracket || text.contains('=')
+    text.strip_prefix('[')
+        .is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit() || first == 't'))
 }
 
 impl FormReader for Csv {

@@ -301,3 +301,12 @@ fn whole_mib_hold_what_the_driver_rounded() {
     let reserved: Quantity = read(DEVICE_CSV).observations[0].reserved.unwrap();
     assert!(reserved.contains(644_939_776), "615.06 MiB print as 616");
 }
+
+#[test]
+fn a_process_name_may_hold_a_whole_command_line() {
+    let rows = "gpu_uuid, pid, process_name, used_gpu_memory [MiB]\n\
+                GPU-00000000-0000-4000-8000-000000000000, 4712, train --size=7 --x=[1], 3374 MiB\n";
+    let dump = read(rows);
+    assert_eq!(dump.observations[0].processes[0].name, "train --size=7 --x=[1]");
+    assert_eq!(dump.observations[0].processes[0].used, mib(3374));
+}
