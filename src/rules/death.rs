@@ -233,7 +233,7 @@ fn fraction_words(room: &Room<'_>, remedy: &Remedy) -> String {
         .map(|gains| format!(" it leaves {} MiB more for graphs and activations", mib_whole(gains)));
     let kept = room.kv_under(value).map(|rest| format!(", and {} MiB for KV", mib_whole(rest)));
     format!(
-        "lower --mem-fraction-static to {value}: down, not up;{}{}",
+        "--mem-fraction-static {value}: down, not up;{}{}",
         gains.unwrap_or_default(),
         kept.unwrap_or_default()
     )
@@ -243,7 +243,7 @@ fn fraction_words(room: &Room<'_>, remedy: &Remedy) -> String {
 fn words(remedy: &Remedy, launch: &Launch) -> String {
     let gains = remedy.gains.map(mib_whole).unwrap_or_default();
     match remedy.setting {
-        Setting::Fraction(value) => format!("lower --mem-fraction-static to {value}"),
+        Setting::Fraction(value) => format!("--mem-fraction-static {value}"),
         Setting::MaxTotalTokens(tokens) => format!(
             "or cap the pool: --max-total-tokens {tokens} leaves {gains} MiB more; unlike the fraction it does not follow the card's size"
         ),
