@@ -17,6 +17,7 @@ use crate::reconcile::{DeviceChoice, Reconciliation, choose_devices, reconcile, 
 use crate::redact::{Edit, Redaction, moved};
 use crate::rules::{self, Context};
 use crate::thresholds::Thresholds;
+use crate::triage;
 use std::sync::Arc;
 
 /// What a source turned out to hold.
@@ -161,7 +162,11 @@ pub fn analyse(readings: Vec<SourceReading>, settings: &Settings) -> Analysis {
         analysis.unrecognised.extend(reading.unrecognised);
     }
     let last_with_ranks = launches.iter().rposition(|launch| !launch.ranks.is_empty());
-    for (index, launch) in launches.into_iter().enumerate() {
+    for (index, mut launch) in launches.into_iter().enumerate() {
+        // Frames say where it died even where the log's lines don't.
+        if let Some(stage) = triage::stage_at_death(&launch) {
+            launch.failed_stage = Some(stage);
+        }
         let ledgers: Vec<Ledger> = launch.ranks.iter().map(Ledger::of).collect();
         // A dump without a clock shows the latest state: of several launches in a log, the last one's.
         let observations = samples_for(&launch, &analysis.observations, Some(index) == last_with_ranks);
@@ -184,6 +189,7 @@ pub fn analyse(readings: Vec<SourceReading>, settings: &Settings) -> Analysis {
                 (observation, &sample),
             ));
         }
+        let diagnosis = triage::diagnose(&launch, &ledgers, &devices);
         let inputs = AuditInputs {
             launch: &launch,
             ledgers: &ledgers,
@@ -208,6 +214,7 @@ pub fn analyse(readings: Vec<SourceReading>, settings: &Settings) -> Analysis {
             .collect();
         let context = Context {
             launch: &launch,
+            diagnosis: diagnosis.as_ref(),
             audit: audit.as_ref(),
             facts: &facts,
             ledgers: &ledgers,

@@ -26,4 +26,5 @@ pub mod stage;
 pub mod text;
 pub mod thresholds;
 pub mod time;
+pub mod triage;
 pub mod version;

@@ -30,6 +30,8 @@ fn cause_of(launch: &Launch) -> Option<Arc<Event>> {
 fn generality(event: &Event) -> u8 {
     match event.role {
         Role::Failure(kind) => match kind {
+            // The kernel's preamble says less than the line that names whom it killed.
+            FailureKind::HostMemory if event.text.contains("oom-kill") => 1,
             FailureKind::OutOfMemory
             | FailureKind::BudgetExhausted
             | FailureKind::Unbalanced
@@ -37,12 +39,19 @@ fn generality(event: &Event) -> u8 {
             | FailureKind::StateCache => 0,
             FailureKind::CaptureFailed | FailureKind::LoadTimeout | FailureKind::SlotsExhausted => 1,
             FailureKind::Exception => 2,
+            // A kill is the whole story, unless something was said before it: launchers kill what is left.
+            FailureKind::ProcessDied if is_kill(event) => 2,
             FailureKind::Watchdog => 3,
             FailureKind::ProcessDied => 4,
             FailureKind::SchedulerException => 5,
         },
         _ => u8::MAX,
     }
+}
+
+/// Whether a process was ended from outside: SIGKILL, by its exit code or in the shell's word.
+fn is_kill(event: &Event) -> bool {
+    event.count("exit code").is_some_and(|code| code == -9 || code == 137) || &*event.text == "Killed"
 }
 
 /// Whether a failure line ended the launch: not when its server went on to be ready afterwards, and a notice that can
@@ -64,10 +73,30 @@ fn is_fatal(launch: &Launch, event: &Event) -> bool {
     match kind {
         FailureKind::Unbalanced => !went_on,
         // Slots and stray exceptions end nothing by themselves: a scheduler's crash notice must stand beside them.
-        FailureKind::SlotsExhausted | FailureKind::Exception => crashed(launch) && !went_on,
+        // So does a launch that has nothing else to say, or whose last words are a traceback.
+        FailureKind::SlotsExhausted | FailureKind::Exception => {
+            let last_words = launch.ready.is_none() && (is_bare(launch) || follows_traceback(launch, event));
+            (crashed(launch) || last_words) && !went_on
+        }
+        FailureKind::ProcessDied => event.count("exit code") != Some(0),
         FailureKind::Watchdog => launch.ready.is_none() || crashed(launch),
         _ => true,
     }
+}
+
+/// Whether the input holds nothing of the start-up: a pasted sentence, a traceback.
+fn is_bare(launch: &Launch) -> bool {
+    launch.ranks.is_empty() && launch.arguments.is_none()
+}
+
+/// Whether frames of a traceback lead to the line.
+fn follows_traceback(launch: &Launch, event: &Event) -> bool {
+    const NEAR: u64 = 200;
+    let line = event.place.line;
+    launch.notes.iter().any(|note| {
+        note.template.is_some_and(|row| row.id == "trace.frame")
+            && (line.saturating_sub(NEAR)..line).contains(&note.place.line)
+    })
 }
 
 /// Whether a scheduler or child process was reported dead.
@@ -106,6 +135,7 @@ fn stage_of(launch: &Launch, failure: &Event) -> Stage {
         })
         .max_by_key(|(line, ..)| *line);
     match last {
+        None if is_bare(launch) => Stage::Other,
         None => Stage::DistributedInit,
         Some((_, stage, Edge::Begin)) => stage,
         Some((_, Stage::DistributedInit, _)) => Stage::Weights,

@@ -22,6 +22,8 @@ const LOOKED_BACK: usize = 64;
 pub(super) struct Sorter {
     source: Arc<str>,
     launches: Vec<OpenLaunch>,
+    /// Frames and driver messages that stand before the first launch: they explain its failure.
+    early: Vec<Arc<Event>>,
 }
 
 /// A launch while lines may still come.
@@ -33,7 +35,7 @@ struct OpenLaunch {
 impl Sorter {
     /// A sorter for the events of one server's streams.
     pub(super) fn new(source: Arc<str>) -> Self {
-        Sorter { source, launches: Vec::new() }
+        Sorter { source, launches: Vec::new(), early: Vec::new() }
     }
 
     /// Takes what happened next.
@@ -83,7 +85,12 @@ impl Sorter {
 
     fn begin(&mut self, event: &Event) {
         let source = Arc::clone(&self.source);
-        self.launches.push(OpenLaunch::new(source, event));
+        let mut open = OpenLaunch::new(source, event);
+        for note in std::mem::take(&mut self.early) {
+            open.note(&note);
+            open.launch.notes.push(note);
+        }
+        self.launches.push(open);
     }
 
     /// Among the launches that the line fits: the one whose free memory it continues best, else the newest.
@@ -143,6 +150,9 @@ impl Sorter {
             return;
         }
         if self.launches.is_empty() && matches!(event.role, Role::Note | Role::Traffic) {
+            if event.template.is_some_and(|row| row.id.starts_with("trace.") || row.id == "machine.xid") {
+                self.early.push(Arc::clone(event));
+            }
             return;
         }
         if self.launches.is_empty() {

@@ -97,6 +97,7 @@ pub(super) fn outcome(launch: &Launch) -> String {
         (Outcome::Ready, _) => ready,
         (Outcome::Running, _) => format!("{ready}, then served"),
         (Outcome::Incomplete, _) => "log ends before ready".into(),
+        (Outcome::Failed, Some(Stage::Ready)) if launch.ready.is_none() => "failed while serving".into(),
         (Outcome::Failed, Some(Stage::Ready)) => format!("{ready}, failed while serving"),
         (Outcome::Failed, Some(stage)) if stage != Stage::Other => format!("failed at {}", stage_name(stage)),
         (Outcome::Failed, _) => "failed".into(),

@@ -1,12 +1,10 @@
 //! `budget-exceeded`: more was taken than the budget set aside: by the KV pool, by a draft model, by graphs.
 
-use super::support::{rank_words, stage_words};
+use super::support::stage_words;
 use super::{Context, Rule};
 use crate::budget::audit::{SlackItem, TokenVerdict, World};
-use crate::event::{FailureKind, Role};
 use crate::finding::{Finding, Severity};
 use crate::ledger::PostingKind;
-use crate::place::Place;
 use crate::quantity::{Quantity, group_digits, mib_text};
 use crate::stage::{Stage, Worker};
 
@@ -15,13 +13,13 @@ pub(super) static RULE: Rule = Rule {
     name: "budget-exceeded",
     severity: Severity::Warning,
     summary: "KV pool, draft model or graphs take more than the budget set aside for them",
-    explanation: "pre × f is for weights and KV, pre × (1 − f), the slack, for everything else. Three things break this:\n\n\
+    explanation: "pre × f is for weights and KV, pre × (1 − f), the slack, for everything else. Two things break this:\n\n\
 The KV pool holds more tokens than the division gives. From 0.4.1 to 0.5.6 speculative decoding adds requests × (steps × top-k + draft tokens) + 100 \
 tokens after the division. Sparse attention with FP8 stores more than it counts up to 0.5.15.\n\n\
 The draft model of speculative decoding, up to 0.5.12: its weights, KV pool and graphs are loaded after the target's pool was sized, so they come \
 out of the slack. From 0.5.15 its weights and KV are part of the budget.\n\n\
-Graphs, workspaces or activations were larger than the slack: an out-of-memory error in capture or under load. Then the fraction must go DOWN, or \
-graphs and chunks must shrink.",
+Graphs, workspaces or activations that are larger than the slack end in an out-of-memory error, which has findings of its own (out-of-memory-capture, \
+out-of-memory-runtime).",
     check,
 };
 
@@ -29,7 +27,6 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         context.worlds().iter().filter_map(|world| larger_pool(context, world)).collect();
     findings.extend(context.worlds().iter().filter_map(|world| draft_in_slack(context, world)));
-    findings.extend(death(context).as_ref().map(|death| larger_than_slack(context, death)));
     findings
 }
 
@@ -77,57 +74,4 @@ fn draft_in_slack(context: &Context<'_>, world: &World) -> Option<Finding> {
         finding = finding.sum(format!("slack: pre × (1 − f) = {} MiB", mib_text(slack)));
     }
     Some(finding.advise("from 0.5.15 on draft weights and KV are part of the budget: the same fraction then gives fewer tokens and leaves more free"))
-}
-
-fn larger_than_slack(context: &Context<'_>, death: &Death<'_>) -> Finding {
-    let slack = death.world.slack;
-    let words = stage_words(death.stage, Worker::Target);
-    let title = match slack {
-        Some(slack) => format!("{words} needed more than the slack of {} MiB", mib_text(slack)),
-        None => format!("{words} needed more than the slack"),
-    };
-    Finding::new(&RULE, title)
-        .rank(context.tag(death.rank))
-        .stage(death.stage)
-        .explain(format!("pre × (1 − f) must hold everything that {} allocates after the KV pool. It was taken up before start-up was done.", rank_words(context.tag(death.rank))))
-        .sum(format!(
-            "needed after the pool: at least {} MiB, of which {} had left and {} were asked for",
-            mib_text(death.needed),
-            mib_text(death.needed - death.asked),
-            mib_text(death.asked)
-        ))
-        .sum(format!("short by {} MiB when it failed; what it would have needed after that is not known", mib_text(death.short)))
-        .amount(death.needed)
-        .at(death.places.clone())
-        .advise("the fraction must go down: see launch-failed for a value")
-}
-
-/// An out-of-memory end behind the pool: what the launch needed of the slack, as far as it came.
-pub(super) struct Death<'a> {
-    pub(super) world: &'a World,
-    pub(super) rank: usize,
-    pub(super) stage: Stage,
-    /// What had left since the pool was sized, and what was asked for when it failed: no less was needed.
-    pub(super) needed: Quantity,
-    pub(super) asked: Quantity,
-    /// What was asked for beyond what was free.
-    pub(super) short: Quantity,
-    pub(super) places: Vec<Place>,
-}
-
-/// How a launch died of device memory in capture. `None` for other ends; under load, activations come and go, and what
-/// was needed cannot be told from the last figures.
-pub(super) fn death<'a>(context: &Context<'a>) -> Option<Death<'a>> {
-    let stage = context.launch.failed_stage.filter(|stage| stage.is_capture())?;
-    let event =
-        context.launch.failures.iter().find(|event| event.role == Role::Failure(FailureKind::OutOfMemory))?;
-    let (asked, free) = (event.memory("asked")?, event.memory("free")?);
-    let worlds = context.worlds().iter();
-    let (world, used) = worlds
-        .filter_map(|world| Some((world, world.slack_use.as_ref()?)))
-        .min_by_key(|(_, used)| used.remaining.map_or(i128::MAX, Quantity::midpoint))?;
-    let since = used.remaining? - free;
-    let needed = used.used() + since + asked;
-    let places = [Some(event.place.clone()), used.place.clone()].into_iter().flatten().collect();
-    Some(Death { world, rank: used.rank, stage, needed, asked, short: asked - free, places })
 }

@@ -2,34 +2,28 @@
 
 use super::stage_unfinished::unfinished;
 use super::support::{rank_words, stage_words};
-use super::{Context, Rule, budget_exhausted};
-use crate::budget::plan::{Change, Goal, solve};
+use super::{Context, Rule};
 use crate::event::{Event, FailureKind, Role};
 use crate::finding::{Finding, Severity};
 use crate::launch::Outcome;
-use crate::quantity::{GIB, group_digits, mib_text};
-use crate::stage::{Stage, Worker};
+use crate::quantity::mib_text;
+use crate::stage::Stage;
+use crate::triage::Resource;
 
 pub(super) static RULE: Rule = Rule {
     code: "VL001",
     name: "launch-failed",
     severity: Severity::Error,
     summary: "the launch failed, or its log ends before the server was ready",
-    explanation: "Which stage was under way tells which way to turn the knob, and the two ways are opposite:\n\n\
-Refused at the KV pool (`Not enough memory. Please try to increase --mem-fraction-static`, `leave no GPU memory for the KV cache`): the static \
-budget pre × f was used up by the weights. The fraction must go UP, above 1 − available / pre, or the weights must be spread (TP, EP, \
-quantisation).\n\n\
-Out of memory in weights or KV pool allocation: the card holds less than the arithmetic assumed: another process, or memory outside PyTorch.\n\n\
-Out of memory in graph capture or while serving: the slack pre × (1 − f) is too small for graphs, activations and workspaces. The fraction must \
-go DOWN, or --cuda-graph-max-bs, or --chunked-prefill-size.\n\n\
-Killed with exit code -9 or 137, or `Not enough host memory`: host memory, not the device. No fraction helps.\n\n\
-`alloc_req_slots`, `Prefill out of memory. Try to lower your batch size`: slots of the KV pool, not device memory.\n\n\
+    explanation: "Which stage was under way tells which way to turn the knob, and the two ways are opposite. This finding says what died where, and what \
+every rank said last; a second one beside it says what ran out, does the sum, and advises.\n\n\
+Refused at the KV pool: nothing ran out; the fraction must go UP (budget-exhausted, start-refused).\n\n\
+Out of memory in weights or KV pool: the card holds less than assumed (out-of-memory-weights, out-of-memory-kv-pool).\n\n\
+Out of memory in graph capture or while serving: the fraction must go DOWN (out-of-memory-capture, out-of-memory-runtime).\n\n\
+Refused because the ranks' memory differs: ranks-unbalanced. Killed from outside: out-of-memory-host. Words that only sound like memory: not-device-memory.\n\n\
 A log that ends before ready without a failure may simply be cut, or the server is still starting: the last thing each rank said is listed.",
     check,
 };
-
-/// The middle of what SGLang's tuning guide wants free after start-up.
-const GUIDE_MIDDLE: i128 = 6 * GIB + GIB / 2;
 
 fn check(context: &Context<'_>) -> Vec<Finding> {
     let launch = context.launch;
@@ -47,10 +41,9 @@ fn failed(context: &Context<'_>) -> Finding {
     let stage = launch.failed_stage.unwrap_or(Stage::Other);
     let cause = launch.cause.as_deref();
     let kind = cause.and_then(kind_of);
-    let while_doing = match stage {
-        Stage::Ready => "while serving".to_string(),
-        Stage::Other => "at an unknown stage".to_string(),
-        stage => format!("in {}", stage_words(stage, Worker::Target)),
+    let while_doing = match context.diagnosis {
+        Some(diagnosis) => diagnosis.phase.words(),
+        None => "at an unknown stage",
     };
     let what = match (kind, cause) {
         (Some(FailureKind::Exception), Some(event)) => shortened(&event.text),
@@ -60,21 +53,21 @@ fn failed(context: &Context<'_>) -> Finding {
     let mut finding = Finding::new(&RULE, format!("failed {while_doing}: {what}")).stage(stage);
     if let Some(event) = cause {
         finding = finding.at([event.place.clone()]).explain(in_own_words(event));
-        if !event.rank.text.is_empty() {
-            finding = finding.rank(&event.rank.text);
-        }
-        finding = sums_at_death(finding, event);
+    }
+    if let Some(tag) =
+        context.diagnosis.and_then(|diagnosis| diagnosis.tag.as_ref()).filter(|tag| !tag.text.is_empty())
+    {
+        finding = finding.rank(&tag.text);
     }
     finding = last_words(context, finding);
-    match kind {
-        Some(FailureKind::BudgetExhausted | FailureKind::StateCache) => raise(context, finding),
-        Some(FailureKind::OutOfMemory | FailureKind::CaptureFailed) if stage.is_capture() || stage == Stage::Ready => lower(context, finding, stage),
-        Some(FailureKind::OutOfMemory) => finding
-            .advise("the card holds less than SGLang's arithmetic assumed: look for other processes on it (nvidia-smi) before turning any knob"),
-        Some(FailureKind::Unbalanced) => finding.advise("see ranks-unbalanced: free the poorest card"),
-        Some(FailureKind::HostMemory) => finding.advise("host memory ran out, not the device's: shrink the hierarchical cache (--hicache-size, --hicache-ratio) or give the machine more memory"),
-        Some(FailureKind::SlotsExhausted) => finding.advise("slots of the KV pool ran out, not device memory: lower --max-running-requests"),
-        _ => finding.advise("no sign that device memory was the cause: read the exception itself"),
+    // What ran out has a finding of its own; where nothing says what, this one says where to look.
+    match context.diagnosis.map(|diagnosis| &diagnosis.resource) {
+        Some(Resource::Unknown) => finding.advise(if kind == Some(FailureKind::LoadTimeout) {
+            "another rank stopped first or is slow: look for the first failure of any rank, on every node"
+        } else {
+            "a process died without words: look for the first traceback above, for `Killed` in dmesg, and for the child's exit code"
+        }),
+        _ => finding,
     }
 }
 
@@ -94,19 +87,6 @@ fn in_own_words(event: &Event) -> String {
     } else {
         format!("In its own words: {text}")
     }
-}
-
-/// Asked, free and missing, where the out-of-memory sentence says.
-fn sums_at_death(finding: Finding, event: &Event) -> Finding {
-    let (Some(asked), Some(free)) = (event.memory("asked"), event.memory("free")) else { return finding };
-    finding
-        .sum(format!(
-            "asked for {} MiB, {} free: {} MiB missing",
-            mib_text(asked),
-            mib_text(free),
-            mib_text(asked - free)
-        ))
-        .amount(asked - free)
 }
 
 /// What each rank said last, and how far an unfinished stage came.
@@ -140,37 +120,6 @@ fn shortened(text: &str) -> String {
         text.to_string()
     } else {
         text.chars().take(LONGEST - 1).chain(['…']).collect()
-    }
-}
-
-/// The budget was used up by the weights: up.
-fn raise(context: &Context<'_>, finding: Finding) -> Finding {
-    let Some(world) = context.worlds().first() else {
-        return finding.advise("raise --mem-fraction-static: the weights took all of the static budget");
-    };
-    budget_exhausted::advice(context, world).into_iter().fold(finding, Finding::advise)
-}
-
-/// Graphs or activations did not fit in the slack: down.
-fn lower(context: &Context<'_>, finding: Finding, stage: Stage) -> Finding {
-    let rank = context.worlds().first().and_then(|world| world.slack_use.as_ref()).map(|used| used.rank);
-    let facts = rank.and_then(|rank| context.facts_of(rank));
-    let found = facts.and_then(|facts| solve(facts, &Change::default(), Goal::Headroom(GUIDE_MIDDLE)).ok());
-    let finding = match found {
-        Some((change, then)) => finding.advise(format!(
-            "{}: down, not up. It leaves {} MiB of slack for graphs and activations, and {} tokens or more",
-            change.flags(false).join(" "),
-            mib_text(then.slack),
-            group_digits(then.tokens.0)
-        )),
-        None => {
-            finding.advise("lower --mem-fraction-static: graphs and activations must fit in pre × (1 − f)")
-        }
-    };
-    match stage {
-        Stage::GraphPrefill => finding.advise("or lower --piecewise-cuda-graph-max-tokens (up to 0.5.12) or --cuda-graph-max-bs-prefill (from 0.5.15)"),
-        Stage::Ready => finding.advise("or lower --chunked-prefill-size, which sets the size of the largest activations"),
-        _ => finding.advise("or lower --cuda-graph-max-bs (up to 0.5.12) or --cuda-graph-max-bs-decode (from 0.5.15)"),
     }
 }
 

@@ -9,14 +9,24 @@ mod budget_exhausted;
 mod budget_underused;
 mod cell_mismatch;
 mod claim_mismatch;
+mod death;
 mod device_saturated;
 mod device_unclear;
 mod foreign_process;
+mod fragmentation;
 mod headroom;
 mod held_before_start;
 mod kv_capped;
 mod launch_failed;
 mod memory_returned;
+mod not_device_memory;
+mod out_of_memory_capture;
+mod out_of_memory_host;
+mod out_of_memory_kv_pool;
+mod out_of_memory_outside_torch;
+mod out_of_memory_runtime;
+mod out_of_memory_unplaced;
+mod out_of_memory_weights;
 mod pool_too_small;
 mod rank_limits_kv;
 mod ranks_unbalanced;
@@ -24,6 +34,7 @@ mod reconciliation_failed;
 mod stage_missing;
 mod stage_oversized;
 mod stage_unfinished;
+mod start_refused;
 mod support;
 mod unlogged_gap;
 mod unrecognised_lines;
@@ -39,6 +50,7 @@ use crate::observe::Observation;
 use crate::quantity::Quantity;
 use crate::reconcile::{DeviceChoice, Reconciliation};
 use crate::thresholds::Thresholds;
+use crate::triage::Diagnosis;
 
 /// What a rule may look at: one launch and everything known about it.
 pub struct Context<'a> {
@@ -58,6 +70,8 @@ pub struct Context<'a> {
     pub reconciliations: Vec<&'a Reconciliation>,
     /// All unrecognised lines.
     pub unrecognised: &'a [Unrecognised],
+    /// What is known of the launch's death, where it died.
+    pub diagnosis: Option<&'a Diagnosis<'a>>,
     /// The limits that are judgements.
     pub thresholds: &'a Thresholds,
 }
@@ -119,8 +133,9 @@ impl std::fmt::Debug for Rule {
     }
 }
 
-/// All rules, by code. Codes from VL020 on are about the budget; the numbers between the blocks are kept for later rules.
-pub static RULES: [&Rule; 25] = [
+/// All rules, by code. Codes count up within blocks, so that a block can grow: from VL001 the ledger and its
+/// reconciliation, from VL020 the budget, from VL030 what ended a launch.
+pub static RULES: [&Rule; 35] = [
     &launch_failed::RULE,
     &stage_missing::RULE,
     &stage_unfinished::RULE,
@@ -146,6 +161,16 @@ pub static RULES: [&Rule; 25] = [
     &rank_limits_kv::RULE,
     &pool_too_small::RULE,
     &cell_mismatch::RULE,
+    &out_of_memory_weights::RULE,
+    &out_of_memory_kv_pool::RULE,
+    &out_of_memory_capture::RULE,
+    &out_of_memory_runtime::RULE,
+    &out_of_memory_outside_torch::RULE,
+    &out_of_memory_host::RULE,
+    &fragmentation::RULE,
+    &not_device_memory::RULE,
+    &start_refused::RULE,
+    &out_of_memory_unplaced::RULE,
 ];
 
 /// The rule of this code or name, letter case aside.
@@ -174,9 +199,16 @@ mod tests {
 
     #[test]
     fn codes_and_names_are_unique_and_documented() {
-        let blocks = (1..=17).chain(20..);
-        for (number, rule) in blocks.zip(RULES.iter()) {
-            assert_eq!(rule.code, format!("VL{number:03}"), "codes count up within their block");
+        const BLOCKS: [u32; 3] = [1, 20, 30];
+        let mut last = 0;
+        for rule in RULES {
+            let number: u32 = rule.code.strip_prefix("VL").unwrap().parse().unwrap();
+            assert!(
+                number == last + 1 || number > last && BLOCKS.contains(&number),
+                "{} after {last}",
+                rule.code
+            );
+            last = number;
             assert!(RULES.iter().filter(|other| other.name == rule.name).count() == 1, "{}", rule.name);
             assert!(rule.explanation.len() > 200, "{} wants a page that helps", rule.name);
         }

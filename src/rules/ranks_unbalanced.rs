@@ -2,6 +2,7 @@
 
 use super::support::rank_words;
 use super::{Context, Rule};
+use crate::budget::checks::{BalanceRule, balance_rule};
 use crate::event::{FailureKind, Role};
 use crate::finding::{Finding, Severity};
 use crate::launch::{Outcome, Rank};
@@ -9,6 +10,7 @@ use crate::ledger::Ledger;
 use crate::quantity::{Quantity, mib_text, mib_whole};
 use crate::stage::{Stage, Worker};
 use crate::thresholds::Limit;
+use crate::triage::imbalance::{Imbalance, classify};
 
 pub(super) static RULE: Rule = Rule {
     code: "VL005",
@@ -42,10 +44,15 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
         }
         _ => return Vec::new(),
     };
+    let minimum_and_local = complaint.and_then(|event| {
+        let minimum = event.memory("pre_model_load_memory").or_else(|| event.memory("min_per_gpu_memory"))?;
+        Some((minimum, event.memory("local_gpu_memory")?))
+    });
+    let difference = minimum_and_local.map(|(minimum, local)| local - minimum).or(finding.amount);
+    let complaining = complaint.map(AsRef::as_ref);
+    let cause = classify(context.launch, context.devices, context.observations, complaining, difference);
     if let Some(event) = complaint {
-        let local = event.memory("local_gpu_memory");
-        let minimum = event.memory("pre_model_load_memory").or_else(|| event.memory("min_per_gpu_memory"));
-        if let (Some(local), Some(minimum)) = (local, minimum) {
+        if let Some((minimum, local)) = minimum_and_local {
             let needed = local.scale(9, 10).unwrap_or(local);
             finding = finding
                 .sum(format!(
@@ -54,11 +61,13 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
                     mib_whole(local),
                     mib_whole(needed)
                 ))
-                .sum(format!(
+                .amount(local - minimum);
+            if cause != Some(Imbalance::DraftAfterTarget) {
+                finding = finding.sum(format!(
                     "{} MiB must be freed on the poorest card for the check to pass",
                     mib_whole(needed - minimum)
-                ))
-                .amount(local - minimum);
+                ));
+            }
         }
         finding = finding.at([event.place.clone()]);
         if !event.rank.text.is_empty() {
@@ -71,9 +80,28 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
             finding = finding.severity(Severity::Error);
         }
     }
-    vec![finding.stage(Stage::DistributedInit).advise(
-        "free the poorest card (look at its process list), then start again; another mem_fraction_static does not help, the minimum rules either way",
-    )]
+    vec![advised(finding.stage(Stage::DistributedInit), context, cause.as_ref())]
+}
+
+/// The advice that the cause calls for; without one, the usual.
+fn advised(finding: Finding, context: &Context<'_>, cause: Option<&Imbalance>) -> Finding {
+    let Some(cause) = cause else {
+        return finding.advise(
+            "free the poorest card (look at its process list), then start again; another mem_fraction_static does not help, the minimum rules either way",
+        );
+    };
+    let told = [finding.explanation.as_str(), &cause.words()].join(" ");
+    let finding = finding.explain(told.trim()).advise(cause.advice());
+    let removable = matches!(cause, Imbalance::Foreign { .. } | Imbalance::OwnContexts { .. });
+    match balance_rule(context.launch.versions.last) {
+        _ if removable => {
+            finding.advise("another mem_fraction_static does not help, the minimum rules either way")
+        }
+        BalanceRule::RefusesUnlessSwitchedOff { switch } => {
+            finding.advise(format!("the check is switched off by {switch}"))
+        }
+        BalanceRule::Dead | BalanceRule::Refuses => finding,
+    }
 }
 
 /// Two ranks' first figures, and what the difference costs.

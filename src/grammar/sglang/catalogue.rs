@@ -16,6 +16,7 @@ mod kv;
 mod launcher;
 mod load;
 mod lora;
+mod machine;
 mod needles;
 mod post;
 mod releases;
@@ -81,7 +82,7 @@ impl Template {
 }
 
 /// The families of rows, in the order in which rows of equal merit are preferred.
-static FAMILIES: [&[Template]; 14] = [
+static FAMILIES: [&[Template]; 15] = [
     dist::ROWS,
     load::ROWS,
     kv::ROWS,
@@ -96,6 +97,7 @@ static FAMILIES: [&[Template]; 14] = [
     launcher::ROWS,
     fork::ROWS,
     trace::ROWS,
+    machine::ROWS,
 ];
 
 /// All rows.

@@ -8,7 +8,7 @@
 pub mod assemble;
 pub mod catalogue;
 mod clause;
-mod oom;
+pub mod oom;
 mod pattern;
 pub mod prefix;
 mod read;

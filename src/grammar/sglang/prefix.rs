@@ -58,8 +58,9 @@ struct Mark {
 
 /// The prefix at the beginning of `text`, and what stands behind it.
 fn one_prefix(text: &str) -> Option<(Mark, &str)> {
-    let (rest, mark) =
-        alt((bracketed, rank_colon, levelled, dated, named_logger, beheaded_bracket)).parse(text).ok()?;
+    let (rest, mark) = alt((bracketed, kernel, rank_colon, levelled, dated, named_logger, beheaded_bracket))
+        .parse(text)
+        .ok()?;
     Some((mark, rest))
 }
 
@@ -141,6 +142,16 @@ fn apply_tag(word: &str, rank: &mut RankTag) -> bool {
     *slot = Some(index);
     rank.through = rank.through.or(through);
     true
+}
+
+/// `[12345.678901] ` and `[Mon Nov 29 12:00:00 2026] `: the kernel's, in dmesg. The first counts from boot, the second is
+/// computed from it and drifts: neither is the log's clock.
+fn kernel(input: &str) -> IResult<&str, Mark> {
+    let since_boot = recognize((space0, digit1, char('.'), digit1));
+    let weekday = alt((tag("Mon"), tag("Tue"), tag("Wed"), tag("Thu"), tag("Fri"), tag("Sat"), tag("Sun")));
+    let date = recognize((weekday, take_while1(|c: char| c.is_ascii_alphanumeric() || c == ' ' || c == ':')));
+    let (rest, _) = delimited(char('['), alt((since_boot, date)), char(']')).parse(input)?;
+    Ok((rest, Mark::default()))
 }
 
 /// `[rank3]:`, which torchrun puts before each line.

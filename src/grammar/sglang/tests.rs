@@ -12,7 +12,7 @@ use crate::stage::{Stage, Worker};
 use crate::version::{Version, VersionRange};
 use std::collections::HashSet;
 
-pub(super) fn line(text: &str) -> LogicalLine {
+pub(in crate::grammar::sglang) fn line(text: &str) -> LogicalLine {
     LogicalLine {
         place: Place { source: Arc::from("log"), line: 1, column: 1 },
         text: text.to_owned(),

@@ -110,6 +110,14 @@ pub(super) static ROWS: &[Template] = &[
         (V0_5_20, V0_5_23),
         Printers::EveryRank,
     ),
+    // A token count below zero got as far as the allocation of the pool.
+    row(
+        "err.negative",
+        "Trying to create tensor with negative dimension {dimension=n}: {shape=list}",
+        BUDGET,
+        ANY,
+        Printers::EveryRank,
+    ),
     row(
         "warn.maxtok",
         "max_total_tokens={max_total_tokens=n} is larger than the profiled value {profiled=n}. Use the profiled \

@@ -51,6 +51,20 @@ pub(super) static ROWS: &[Template] = &[
         Printers::Launcher,
     ),
     row(
+        "crash.dead",
+        "Rank {rank=n} scheduler is dead. Please check if there are relevant logs.",
+        Role::Failure(FailureKind::ProcessDied),
+        ANY,
+        Printers::Launcher,
+    ),
+    row(
+        "crash.exit_code",
+        "Exit code: {exit code=n}",
+        Role::Failure(FailureKind::ProcessDied),
+        ANY,
+        Printers::Launcher,
+    ),
+    row(
         "crash.sigquit",
         "Received sigquit from a child process. It usually means the child failed.",
         Role::Failure(FailureKind::ProcessDied),

@@ -2,7 +2,7 @@
 
 /// Row and line.
 #[rustfmt::skip]
-pub(crate) const SAMPLES: [(&str, &str); 184] = [
+pub(crate) const SAMPLES: [(&str, &str); 198] = [
     ("dist.nccl_begin", "Init nccl begin."),
     ("dist.begin", "Init torch distributed begin."),
     ("dist.end.v1", "Init torch distributed ends. mem usage=20.62 GB"),
@@ -187,4 +187,18 @@ pub(crate) const SAMPLES: [(&str, &str); 184] = [
     ("crash.sigquit.v2", "SIGQUIT received. signum=3, frame=<frame at 0x7f>. It usually means one child failed."),
     ("crash.killed", "Killed"),
     ("retract.test", "Testing retraction. #retracted_reqs: 1, #new_tokens_gained: 12"),
+    ("machine.oom_killed", "Memory cgroup out of memory: Killed process 4711 (python3) total-vm:123456kB, anon-rss:234567kB, file-rss:0kB, shmem-rss:0kB, UID:0"),
+    ("machine.oom_invoked", "python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0"),
+    ("machine.oom_task", "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=x,task=python3,pid=4711,uid=0"),
+    ("machine.kubernetes", "      Reason:       OOMKilled"),
+    ("machine.exit_code", "      Exit Code:    137"),
+    ("machine.pods", "sglang-0   0/1     OOMKilled   3 (40s ago)   10m"),
+    ("machine.docker", "            \"OOMKilled\": true,"),
+    ("machine.slurm", "slurmstepd: error: Detected 1 oom_kill event in StepId=1234.0. Some of the step tasks have been OOM Killed."),
+    ("machine.systemd", "sglang.service: A process of this unit has been killed by the OOM killer."),
+    ("machine.host_allocator", "[enforce fail at alloc_cpu.cpp:118] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 68719476736 bytes. Error code 12 (Cannot allocate memory)"),
+    ("machine.xid", "NVRM: Xid (PCI:0000:65:00): 31, pid=4711, name=python3, Ch 00000010"),
+    ("crash.dead", "Rank 0 scheduler is dead. Please check if there are relevant logs."),
+    ("crash.exit_code", "Exit code: -9"),
+    ("err.negative", "Trying to create tensor with negative dimension -2417: [-2417, 8, 128]"),
 ];

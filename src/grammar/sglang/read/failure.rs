@@ -58,11 +58,18 @@ pub(super) fn out_of_memory(text: &str) -> Reading {
         template: None,
         role: Role::Failure(FailureKind::OutOfMemory),
         wording: VersionRange::ALL,
-        label: text.split_inclusive("memory").next().unwrap_or_default().trim().to_owned(),
+        label: first_words(text),
         open: cut || (!has_ended(text) && !fields.is_empty()),
         met: 1 + known_kinds(&fields),
         fields,
     }
+}
+
+/// The label of an out-of-memory sentence: its words up to `memory`. None where it is only the end of one, so that it can
+/// still be joined to its beginning.
+fn first_words(text: &str) -> String {
+    let words = text.split_inclusive("memory").next().filter(|_| !oom::is_tail(text));
+    words.unwrap_or_default().trim().to_owned()
 }
 
 /// Adds the figures of an out-of-memory sentence to the failure that it caused.
