@@ -10,6 +10,8 @@ const EXAMPLES: &str = "Examples:
   vramledger server.log --smi nvidia-smi.txt   reconciled with what nvidia-smi said
   kubectl logs pod | vramledger                from a pipe; a dump pasted into it is found by itself
   vramledger server.log --format json          for the next program (see `vramledger schema`)
+  vramledger server.log --format html -o report.html
+                                               one file with pictures, for a ticket or a mail
   vramledger explain headroom-low              what a finding means and what to do
 
 Exit status: 0 clean · 1 findings at or above --fail-on · 2 wrong usage or unreadable input";
@@ -68,6 +70,9 @@ pub struct ReportArguments {
     /// How to print the report
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
     pub format: Format,
+    /// With --format markdown, at most so many characters: detail is dropped from the bottom, and the end says what
+    #[arg(long, value_name = "N")]
+    pub max_chars: Option<usize>,
     /// Write the report to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -105,6 +110,14 @@ pub enum Format {
     Table,
     /// For programs.
     Json,
+    /// For tickets and chats.
+    Markdown,
+    /// A page with pictures, complete in one file.
+    Html,
+    /// The waterfall of the poorest rank as a picture.
+    Svg,
+    /// One row a posting, for spreadsheets.
+    Csv,
 }
 
 /// From which severity on a run fails.

@@ -6,12 +6,15 @@ use super::output::{Target, complain};
 use crate::analysis::{Analysis, Settings, SourceReading, analyse};
 use crate::input::Source;
 use crate::read::read_source;
-use crate::render::{TableOptions, terminal};
+use crate::render::{self, TableOptions, terminal};
 use std::io::IsTerminal;
 use std::path::Path;
 
 /// Reads everything that was named, and prints the report.
 pub fn run(arguments: &ReportArguments, color: ColorWhen) -> anyhow::Result<Exit> {
+    if arguments.max_chars.is_some() && arguments.format != Format::Markdown {
+        anyhow::bail!("--max-chars goes with --format markdown only");
+    }
     let sources = sources(arguments)?;
     let target = Target::open(arguments.output.as_deref(), color)?;
     let mut settings = Settings { mapped: arguments.map.clone(), ..Settings::default() };
@@ -49,6 +52,12 @@ fn target_write(target: Target, arguments: &ReportArguments, analysis: &Analysis
             json.push('\n');
             json
         }
+        Format::Markdown => render::markdown(analysis, arguments.max_chars),
+        Format::Html => render::html(analysis),
+        Format::Csv => render::csv(analysis)?,
+        Format::Svg => render::svg(analysis).ok_or_else(|| {
+            anyhow::anyhow!("no launch printed a free-memory figure: there is nothing to draw")
+        })?,
         Format::Table => terminal(
             analysis,
             &TableOptions {

@@ -1,23 +1,36 @@
 //! Renderers: an analysis as text for people. They know looks and words, and compute nothing.
+//!
+//! What is said stands in one module a subject (ledger, bridge, header, …) and is the same in every format; [`terminal`] lays
+//! it out on a page, [`markdown()`], [`html()`], [`svg()`] and [`csv()`] each stand in a module of their own.
 
 mod balance;
 mod bridge;
+mod csv;
 mod entries;
 mod findings;
 mod fold;
 mod header;
+mod html;
+mod key_figures;
 mod ledger;
+mod markdown;
 mod names;
 mod page;
 mod quote;
 mod rest;
 mod sheet;
+mod svg;
 mod verdict;
 
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
+
+pub use self::csv::csv;
+pub use self::html::html;
+pub use self::markdown::markdown;
+pub use self::svg::svg;
 
 use crate::analysis::{Analysis, LaunchAnalysis};
 use crate::ledger::Ledger;
