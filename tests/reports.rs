@@ -128,7 +128,10 @@ fn html_of_every_recording_is_well_formed_and_complete_in_itself() {
                 );
             }
         }
-        assert!(parsed.elements.iter().any(|(name, _)| name == "svg"), "{}", folder.display());
+        let ledgers = analysis.launches.iter().flat_map(|launch| &launch.ledgers);
+        let figures = ledgers.into_iter().any(|ledger| ledger.opening.is_some());
+        let pictures = parsed.elements.iter().any(|(name, _)| name == "svg");
+        assert_eq!(pictures, figures, "{}", folder.display());
     }
 }
 

@@ -79,7 +79,11 @@ fn pool(view: &View<'_>, rank: usize) -> KeyFigure {
 fn apart(view: &View<'_>) -> KeyFigure {
     let mine = view.analysis.reconciliations.iter().filter(|one| one.launch == view.index);
     let furthest: Option<&Reconciliation> = mine.max_by_key(|one| one.unexplained.magnitude().midpoint());
-    let Some(furthest) = furthest else { return unknown("log against driver", "no dump to compare with") };
+    let Some(furthest) = furthest else {
+        let dumps = !view.analysis.observations.is_empty();
+        let why = if dumps { "no sample of its device" } else { "no dump to compare with" };
+        return unknown("log against driver", why);
+    };
     let instrument = view.analysis.observations.get(furthest.observation).map(|one| one.instrument.name());
     let verdict = match &furthest.verdict {
         Verdict::Holds => "bridge holds",

@@ -10,6 +10,12 @@ use maud::{Markup, html};
 
 /// Columns of a row's name.
 const NAME: usize = 48;
+/// How each picture is to be read.
+const CLAIM: &str = "The thin line below a bar is the log's own usage figure.";
+const ODD: &str = "▲ marks ranks that a finding names or that differ from the most.";
+const DOTS: &str =
+    "A dot is a printed figure. Capture bars print no time: theirs are spread evenly over the capture.";
+const AGREES: &str = "What ends at the same place agrees.";
 
 /// The section of a launch. Its parts carry the launch's number in their ids.
 pub(super) fn launch(view: &View<'_>, several: bool) -> Markup {
@@ -23,9 +29,9 @@ pub(super) fn launch(view: &View<'_>, several: bool) -> Markup {
             (facts(view))
             (figures(view))
             (findings::list(view))
-            (picture(svg::waterfall(view, rank, &format!("waterfall-{number}")), "The thin line below a bar is the log's own usage figure."))
+            (picture(svg::waterfall(view, rank, &format!("waterfall-{number}")), CLAIM))
             (ledgers(view))
-            (picture(svg::ranks(view, &format!("ranks-{number}")), "▲ marks ranks that a finding names or that differ from the most."))
+            (picture(svg::ranks(view, &format!("ranks-{number}")), ODD))
             (timeline(view, rank))
             (bridges(view, rank))
             (findings::findings(view, &log))
@@ -62,7 +68,7 @@ fn timeline(view: &View<'_>, rank: usize) -> Markup {
                 (curve)
                 figcaption {
                     (legend(kinds))
-                    p.dim { "A dot is a printed figure. Capture bars print no time: theirs are spread evenly over the capture." }
+                    p.dim { (DOTS) }
                 }
             }
         }
@@ -114,7 +120,7 @@ fn ledger_of(view: &View<'_>, group: &[usize]) -> Markup {
 fn bridges(view: &View<'_>, rank: usize) -> Markup {
     let (told, more) = bridge::told(view, false);
     html! {
-        (picture(svg::bridge(view, rank, &format!("bridge-{}", view.index + 1)), "What ends at the same place agrees."))
+        (picture(svg::bridge(view, rank, &format!("bridge-{}", view.index + 1)), AGREES))
         @if told.is_empty() && !view.launch.ledgers.is_empty() {
             h3 { "Log against the driver's figures" }
             p.dim { (Shown(bridge::nothing_to_compare(view.analysis))) }

@@ -96,7 +96,8 @@ impl<'a> Log<'a> {
                 p.dim {
                     "The lines of the log that this report rests on, by their numbers."
                     @if self.left_out > 0 {
-                        " " (counted(self.left_out, "line is", "lines are")) " left out: no finding rests on them or stands near."
+                        " " (counted(self.left_out, "line is", "lines are"))
+                        " left out: no finding rests on them or stands near."
                     }
                 }
                 ol.log {
@@ -123,7 +124,10 @@ impl<'a> Log<'a> {
                 code { (Shown(&words)) }
                 @for index in &line.cited {
                     @if let Some(finding) = self.view.launch.findings.get(*index) {
-                        " " a.badge.(class(tone(finding.severity))) href={ "#" (findings::id(&self.view, *index)) } { (finding.rule.code) }
+                        " "
+                        a.badge.(class(tone(finding.severity))) href={ "#" (findings::id(&self.view, *index)) } {
+                            (finding.rule.code)
+                        }
                     }
                 }
             }

@@ -51,7 +51,10 @@ pub fn html(analysis: &Analysis) -> String {
                     (others(analysis))
                 }
                 footer {
-                    p { "Made by vramledger " (env!("CARGO_PKG_VERSION")) ". Amounts are MiB; ± is what the prints leave open." }
+                    p {
+                        "Made by vramledger " (env!("CARGO_PKG_VERSION"))
+                        ". Amounts are MiB; ± is what the prints leave open."
+                    }
                 }
             }
         }

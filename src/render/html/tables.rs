@@ -11,7 +11,9 @@ pub(super) fn table(sheet: &Sheet, caption: &str) -> Markup {
             table {
                 caption { (Shown(caption)) }
                 thead {
-                    tr { @for (title, align) in &sheet.columns { th scope="col" class=(side(*align)) { (Shown(title)) } } }
+                    tr {
+                        @for (title, align) in &sheet.columns { th scope="col" class=(side(*align)) { (Shown(title)) } }
+                    }
                 }
                 tbody {
                     @for one in &sheet.rows {
@@ -55,11 +57,11 @@ fn note(sheet: &Sheet, note: &Note) -> Markup {
         } else {
             format!("{} {}", note.label, note.remark)
         };
-        return html! { tr.note class=(class(note.tone)) { td colspan=(columns) { (Shown(&words)) } } };
+        return html! { tr.note.(class(note.tone)) { td colspan=(columns) { (Shown(&words)) } } };
     };
     let after = columns - column - 1;
     html! {
-        tr.note class=(class(note.tone)) {
+        tr.note.(class(note.tone)) {
             td colspan=(column) { (Shown(&note.label)) }
             td.right { (Shown(figure)) }
             @if after > 0 { td colspan=(after) { (Shown(&note.remark)) } }

@@ -24,6 +24,11 @@ impl Document {
         self.blocks.push(Block { name: Some(name.to_string()), text });
     }
 
+    /// Adds a remark: dropped like a block, and not missed.
+    pub(super) fn remark(&mut self, text: String) {
+        self.block("", text);
+    }
+
     /// The text, of at most `most` characters where that is set.
     pub(super) fn finish(self, most: Option<usize>) -> String {
         let whole = joined(&self.blocks, "");
@@ -44,12 +49,20 @@ impl Document {
                 return text;
             }
         }
-        // Not even the summary fits: its beginning is worth more than nothing.
-        let text = joined(&self.blocks, "");
-        let kept: String = text.chars().take(most.saturating_sub(2)).collect();
-        let lines = kept.rfind('\n').and_then(|at| kept.get(..at)).unwrap_or(&kept);
-        let shown = format!("{lines}\n…");
-        shown.chars().take(most).collect()
+        let text = joined(
+            &self.blocks,
+            &format!("Left out to stay within {most} characters: all but the summary.\n"),
+        );
+        if text.chars().count() <= most {
+            return text;
+        }
+        // Not even the summary fits: its first lines are worth more than nothing.
+        let note =
+            format!("\nLeft out to stay within {most} characters: the rest of the summary, and all else.\n");
+        let room = most.saturating_sub(note.chars().count());
+        let kept: String = joined(&self.blocks, "").chars().take(room).collect();
+        let lines = kept.rfind('\n').and_then(|at| kept.get(..=at)).unwrap_or(&kept);
+        format!("{lines}{note}").chars().take(most).collect()
     }
 }
 
@@ -61,7 +74,7 @@ fn joined(blocks: &[Block], end: &str) -> String {
 /// What was dropped, in the order of the report; names that repeat are counted.
 fn left_out(most: usize, names: &[String]) -> String {
     let mut counted: Vec<(&str, usize)> = Vec::new();
-    for name in names {
+    for name in names.iter().filter(|name| !name.is_empty()) {
         match counted.iter_mut().find(|(known, _)| known == name) {
             Some((_, times)) => *times += 1,
             None => counted.push((name, 1)),

@@ -113,7 +113,7 @@ fn ledgers(document: &mut Document, view: &View<'_>, launch: &str) {
         document.block(&format!("the ledger{launch}"), text);
     }
     if let Some(remark) = ledger::tolerance_remark(view) {
-        document.block("a remark on rounding", format!("MiB; {}\n", inline(&remark)));
+        document.remark(format!("MiB; {}\n", inline(&remark)));
     }
     if !others.is_empty() {
         let (sheet, remarks) = ledger::further(view, &others);
@@ -130,7 +130,7 @@ fn balance_words(view: &View<'_>, rank: usize) -> String {
 fn bridges(document: &mut Document, view: &View<'_>, launch: &str) {
     let (told, more) = bridge::told(view, false);
     if told.is_empty() && !view.launch.ledgers.is_empty() {
-        document.block("a remark", format!("{}\n", inline(bridge::nothing_to_compare(view.analysis))));
+        document.remark(format!("{}\n", inline(bridge::nothing_to_compare(view.analysis))));
     }
     for (index, one) in told.iter().enumerate() {
         let mut text = if index == 0 {
@@ -149,7 +149,7 @@ fn bridges(document: &mut Document, view: &View<'_>, launch: &str) {
         document.block(&format!("the bridge{launch}"), text);
     }
     if more > 0 {
-        document.block("a remark", format!("{more} more bridges differ from these\n"));
+        document.remark(format!("{more} more bridges differ from these\n"));
     }
 }
 

@@ -94,6 +94,11 @@ impl Chart {
         (self.at(left), self.at(right - left))
     }
 
+    /// A tolerance that is wide enough to be seen.
+    fn visible(&self, tolerance: Option<(f64, f64)>) -> Option<(f64, f64)> {
+        tolerance.filter(|(low, high)| (high - low) / self.whole >= VISIBLE)
+    }
+
     fn row(&self, row: &Row, top: u32) -> Markup {
         let name = if row.strong { "name strong" } else { "name" };
         let figure = if row.strong { "figure strong" } else { "figure" };
@@ -110,7 +115,8 @@ impl Chart {
                 }
                 @for (from, to, words) in &row.parts {
                     @let (left, width) = self.span(*from, *to);
-                    rect class="part" fill="none" pointer-events="all" x=(left) y=(top + BAR) width=(width) height=(THICK) {
+                    rect class="part" fill="none" pointer-events="all" x=(left) y=(top + BAR)
+                        width=(width) height=(THICK) {
                         title { (Shown(words)) }
                     }
                 }
@@ -120,7 +126,7 @@ impl Chart {
                         title { (Shown(words)) }
                     }
                 }
-                @if let Some((low, high)) = row.tolerance.filter(|(low, high)| (high - low) / self.whole >= VISIBLE) {
+                @if let Some((low, high)) = self.visible(row.tolerance) {
                     @let (low, high) = (self.at(low), self.at(high));
                     line class="whisker" x1=(low) x2=(high) y1=(top + BAR + THICK / 2) y2=(top + BAR + THICK / 2) {}
                     line class="whisker" x1=(low) x2=(low) y1=(top + BAR + 3) y2=(top + BAR + THICK - 3) {}

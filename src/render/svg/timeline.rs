@@ -44,17 +44,18 @@ pub(in crate::render) fn timeline(
 ) -> Option<(String, Markup, Vec<Kind>)> {
     let ledger = view.ledger(rank)?;
     let start = view.launch.launch.started_at?;
-    let (points, bands) = read(view, ledger, start);
-    let moments = || points.iter().map(|point| point.seconds).chain(bands.iter().map(|band| band.from));
-    let begin = moments().fold(f64::INFINITY, f64::min).floor();
+    let (points, mut bands) = read(view, ledger, start);
+    let begin = points.first()?.seconds.floor();
     let end = points
         .iter()
         .map(|point| point.seconds)
         .chain(bands.iter().map(|band| band.to))
         .fold(begin, f64::max);
-    if end <= begin {
+    // Clocks of logs print seconds: less than two of them have no shape.
+    if end - begin < 2.0 {
         return None;
     }
+    bands.retain(|band| band.to >= begin);
     let most = points.iter().map(|point| point.free).fold(0.0, f64::max);
     if points.len() < 3 || most <= 0.0 {
         return None;
@@ -135,7 +136,7 @@ impl Axes {
 
     /// Where a stage begins and how wide it is: never too narrow to be seen.
     fn span(&self, band: &Band) -> (String, String) {
-        let width = (self.share(band.to) - self.share(band.from)).max(NARROWEST);
+        let width = (self.share(band.to) - self.share(band.from).max(0.0)).max(NARROWEST);
         (percent(self.share(band.from).min(1.0 - width)), percent(width))
     }
 
@@ -159,7 +160,8 @@ impl Axes {
             }
             (self.scales())
             @for (one, other) in points.iter().zip(points.iter().skip(1)) {
-                line class="curve" x1=(self.x(one.seconds)) y1=(self.y(one.free)) x2=(self.x(other.seconds)) y2=(self.y(other.free)) {}
+                line class="curve" x1=(self.x(one.seconds)) y1=(self.y(one.free))
+                    x2=(self.x(other.seconds)) y2=(self.y(other.free)) {}
             }
             @for point in points {
                 circle class="dot" cx=(self.x(point.seconds)) cy=(self.y(point.free)) r="2.5" {
@@ -172,7 +174,7 @@ impl Axes {
     fn scales(&self) -> Markup {
         let levels = round_step(self.whole, 4.0);
         let levels = (0u32..6).map(|tick| f64::from(tick) * levels).take_while(|mib| *mib <= self.whole);
-        let step = round_step(self.end - self.begin, 5.0);
+        let step = round_step(self.end - self.begin, 5.0).max(1.0);
         let first = (self.begin / step).floor() + 1.0;
         let moments = (0u32..8)
             .map(|tick| (first + f64::from(tick)) * step)
@@ -181,7 +183,7 @@ impl Axes {
             @for mib in levels {
                 line class="grid" x1="0" x2="100%" y1=(self.y(mib)) y2=(self.y(mib)) {}
                 @if mib > 0.0 {
-                    text class="tick" x="2" y=(self.above(mib, 4.0)) {
+                    text class="tick end" x="99.7%" y=(self.above(mib, 4.0)) {
                         (group_digits(mib as i128)) " MiB"
                     }
                 }
