@@ -104,8 +104,8 @@ impl Chart {
         let figure = if row.strong { "figure strong" } else { "figure" };
         html! {
             g {
-                text class=(name) x="0" y=(top + TEXT) { (Shown(&row.name)) }
-                text class=(figure) x="100%" y=(top + TEXT) { (Shown(&row.figure)) }
+                text paint-order="stroke" class=(name) x="0" y=(top + TEXT) { (Shown(&row.name)) }
+                text paint-order="stroke" class=(figure) x="100%" y=(top + TEXT) { (Shown(&row.figure)) }
                 rect class="track" x="0" y=(top + BAR) width="100%" height=(THICK) {}
                 @for bar in &row.bars {
                     @let (left, width) = self.span(bar.from, bar.to);
@@ -146,10 +146,10 @@ impl Chart {
         html! {
             @for mib in ticks {
                 line class="grid" x1=(self.at(mib)) x2=(self.at(mib)) y1="0" y2=(bottom) {}
-                text class="tick middle" x=(self.at(mib)) y=(bottom + 15) { (group_digits(mib as i128)) }
+                text paint-order="stroke" class="tick middle" x=(self.at(mib)) y=(bottom + 15) { (group_digits(mib as i128)) }
             }
-            text class="tick" x="0" y=(bottom + 15) { "0" }
-            text class="tick end" x="100%" y=(bottom + 15) { "MiB" }
+            text paint-order="stroke" class="tick" x="0" y=(bottom + 15) { "0" }
+            text paint-order="stroke" class="tick end" x="100%" y=(bottom + 15) { "MiB" }
         }
     }
 }

@@ -62,8 +62,8 @@ pub fn svg(analysis: &Analysis) -> Option<String> {
             desc id="picture-description" { (Shown(&chart.description)) }
             style { (PreEscaped(STYLE)) }
             rect class="page" width="100%" height="100%" {}
-            text class="strong" x=(MARGIN) y="32" { (Shown(&chart.title)) }
-            text class="soft" x=(MARGIN) y="52" { (Shown(&text::cut(&text::clean(&subject, false), 100, "…"))) }
+            text paint-order="stroke" class="strong" x=(MARGIN) y="32" { (Shown(&chart.title)) }
+            text paint-order="stroke" class="soft" x=(MARGIN) y="52" { (Shown(&text::cut(&text::clean(&subject, false), 100, "…"))) }
             svg x=(MARGIN) y=(MARGIN + HEAD) width=(inner) height=(chart.height()) { (chart.shapes()) }
         }
     };

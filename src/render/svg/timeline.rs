@@ -16,6 +16,8 @@ const PLOT: u32 = 220;
 const SCALE: u32 = 24;
 /// Room at the top for the first label.
 const TOP: u32 = 16;
+/// So many bars of a capture are drawn, evenly picked.
+const MOST_BARS: usize = 200;
 /// The share of the width that the shortest stage takes.
 const NARROWEST: f64 = 0.004;
 
@@ -98,7 +100,8 @@ fn read(view: &View<'_>, ledger: &Ledger, start: Stamp) -> (Vec<Point>, Vec<Band
         }
         if let (Some(begin), Some(end)) = (begin, end) {
             let steps = posting.progress.len() as f64 + 1.0;
-            for (index, point) in posting.progress.iter().enumerate() {
+            let every = posting.progress.len().div_ceil(MOST_BARS).max(1);
+            for (index, point) in posting.progress.iter().enumerate().step_by(every) {
                 let seconds = begin + (end - begin) * (index as f64 + 0.5) / steps;
                 push(seconds, point.available, &format!("{name}, {}", point.label));
             }
@@ -183,16 +186,16 @@ impl Axes {
             @for mib in levels {
                 line class="grid" x1="0" x2="100%" y1=(self.y(mib)) y2=(self.y(mib)) {}
                 @if mib > 0.0 {
-                    text class="tick end" x="99.7%" y=(self.above(mib, 4.0)) {
+                    text paint-order="stroke" class="tick end" x="99.7%" y=(self.above(mib, 4.0)) {
                         (group_digits(mib as i128)) " MiB"
                     }
                 }
             }
-            text class="tick" x="0" y=(TOP + PLOT + 16) { (group_digits(self.begin as i128)) " s" }
+            text paint-order="stroke" class="tick" x="0" y=(TOP + PLOT + 16) { (group_digits(self.begin as i128)) " s" }
             @for at in moments {
-                text class="tick middle" x=(self.x(at)) y=(TOP + PLOT + 16) { (group_digits(at as i128)) " s" }
+                text paint-order="stroke" class="tick middle" x=(self.x(at)) y=(TOP + PLOT + 16) { (group_digits(at as i128)) " s" }
             }
-            text class="tick end" x="100%" y=(TOP + PLOT + 16) { (group_digits(self.end as i128)) " s" }
+            text paint-order="stroke" class="tick end" x="100%" y=(TOP + PLOT + 16) { (group_digits(self.end as i128)) " s" }
         }
     }
 }

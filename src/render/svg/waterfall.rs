@@ -11,6 +11,8 @@ use crate::render::names::rank_names;
 
 /// Columns of a row's name.
 const NAME: usize = 36;
+/// So many steps are drawn, so that a log of thousands does not make a picture of thousands.
+const MOST: usize = 100;
 
 /// The waterfall of one rank. `None` where its ledger has no figure.
 pub(in crate::render) fn waterfall(view: &View<'_>, rank: usize, id: &str) -> Option<Chart> {
@@ -41,9 +43,16 @@ pub(in crate::render) fn waterfall(view: &View<'_>, rank: usize, id: &str) -> Op
     let mut taken = rows.last().and_then(|row| row.link).unwrap_or(0.0);
     // Without the card's size nothing is known of what went before the first figure.
     let drawn = |entry: &Entry<'_>| card.is_some() || entry.kind != EntryKind::Held;
-    for entry in entries(view, &[rank]).into_iter().filter(drawn) {
-        rows.extend(step(&entry, whole, &mut taken));
+    let mut steps: Vec<Entry<'_>> = entries(view, &[rank]).into_iter().filter(drawn).collect();
+    let end = steps.pop();
+    let more = steps.len().saturating_sub(MOST);
+    for entry in steps.iter().take(MOST) {
+        rows.extend(step(entry, whole, &mut taken));
     }
+    if more > 0 {
+        rows.push(Row { name: format!("… {more} more entries"), ..Row::default() });
+    }
+    rows.extend(end.and_then(|entry| step(&entry, whole, &mut taken)));
     let name = rank_names(&view.launch.launch, &[rank]);
     let device = view.launch.devices.get(rank).and_then(|choice| choice.device);
     let device = device.map(|device| format!("GPU {device}"));
