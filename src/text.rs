@@ -25,7 +25,7 @@ pub(crate) fn clean(text: &str, ascii: bool) -> String {
             control if control.is_control() || matches!(control, '\u{2028}' | '\u{2029}') => {
                 cleaned.push(if ascii { '?' } else { REPLACEMENT })
             }
-            invisible if is_invisible(invisible) => {}
+            invisible if is_invisible(invisible) || is_noncharacter(invisible) => {}
             letter if ascii && !letter.is_ascii() => cleaned.push_str(in_ascii(letter)),
             letter => cleaned.push(letter),
         }
@@ -40,6 +40,11 @@ fn is_invisible(character: char) -> bool {
         | '\u{17B4}' | '\u{17B5}' | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
         | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF9}'..='\u{FFFB}'
         | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
+}
+
+/// Code points that are no characters: neither XML nor HTML may hold them.
+fn is_noncharacter(character: char) -> bool {
+    matches!(character, '\u{FDD0}'..='\u{FDEF}') || u32::from(character) & 0xFFFE == 0xFFFE
 }
 
 /// What a keyboard has for a symbol.

@@ -185,6 +185,38 @@ fn colour_is_forced_or_left_out() {
 }
 
 #[test]
+fn every_format_is_printed_and_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let beginnings = [
+        ("markdown", "**✔ books balance"),
+        ("html", "<!DOCTYPE html>"),
+        ("svg", "<svg xmlns="),
+        ("csv", "launch,source,"),
+    ];
+    for (format, beginning) in beginnings {
+        let log = || fixture("tp1-normal-0.5.12/server.log");
+        let (code, report, errors) = run(vramledger().args(["--format", format]).arg(log()));
+        assert_eq!((code, errors.as_str()), (0, ""));
+        assert!(report.starts_with(beginning), "{report}");
+        let path = folder.path().join(format);
+        run(vramledger().args(["--format", format, "-o"]).arg(&path).arg(log()));
+        assert_eq!(fs::read_to_string(&path).unwrap(), report);
+    }
+}
+
+#[test]
+fn a_limit_is_for_markdown_and_a_picture_needs_figures() {
+    let log = fixture("tp1-normal-0.5.12/server.log");
+    let (code, report, _) = run(vramledger().args(["--format", "markdown", "--max-chars", "1000"]).arg(&log));
+    assert!(code == 0 && report.chars().count() <= 1000 && report.contains("Left out"), "{report}");
+    let (code, _, errors) = run(vramledger().args(["--max-chars", "1000"]).arg(&log));
+    assert!(code == 2 && errors.contains("--format markdown"), "{errors}");
+    let (code, _, errors) =
+        run(vramledger().args(["--format", "svg"]).arg(fixture("tp2-unbalanced-fails-0.5.12/server.log")));
+    assert!(code == 2 && errors.contains("nothing to draw"), "{errors}");
+}
+
+#[test]
 fn the_user_names_the_device() {
     let case = |map: &str| {
         let (code, report, errors) = run(vramledger()

@@ -15,6 +15,8 @@ const EXAMPLES: &str = "Examples:
   vramledger server.log --format json          for the next program (see `vramledger schema`)
   vramledger plan server.log --mem-fraction-static 0.9
                                                what another flag would give (see `vramledger plan --help`)
+  vramledger server.log --format html -o report.html
+                                               one file with pictures, for a ticket or a mail
   vramledger explain headroom-low              what a finding means and what to do
 
 Exit status: 0 clean · 1 findings at or above --fail-on · 2 wrong usage or unreadable input";
@@ -87,6 +89,9 @@ pub struct ReportArguments {
     /// How to print the report
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
     pub format: Format,
+    /// With --format markdown, at most so many characters: detail is dropped from the bottom, and the end says what
+    #[arg(long, value_name = "N")]
+    pub max_chars: Option<usize>,
     /// Write the report to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -142,8 +147,8 @@ pub struct SnapshotArguments {
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// How to print it
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
-    pub format: Format,
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = AnswerFormat::Table)]
+    pub format: AnswerFormat,
     /// How many allocation sites to show, largest first
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     pub sites: usize,
@@ -174,6 +179,16 @@ pub enum ColorWhen {
     Never,
 }
 
+/// The formats of answers that are no report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum AnswerFormat {
+    /// For a terminal.
+    #[default]
+    Table,
+    /// For programs.
+    Json,
+}
+
 /// The formats of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Format {
@@ -182,6 +197,14 @@ pub enum Format {
     Table,
     /// For programs.
     Json,
+    /// For tickets and chats.
+    Markdown,
+    /// A page with pictures, complete in one file.
+    Html,
+    /// The waterfall of the poorest rank as a picture.
+    Svg,
+    /// One row a posting, for spreadsheets.
+    Csv,
 }
 
 /// From which severity on a run fails.

@@ -1,7 +1,7 @@
 //! `vramledger plan`: the same launch with other flags.
 
 use super::Exit;
-use super::arguments::{ColorWhen, Format};
+use super::arguments::{AnswerFormat, ColorWhen};
 use super::inputs::{model, read_all, sources, warn_of_useless_sources};
 use super::output::{Target, complain};
 use super::plan_arguments::PlanArguments;
@@ -47,12 +47,12 @@ fn text(
     answer: &Answer,
 ) -> anyhow::Result<String> {
     Ok(match arguments.format {
-        Format::Json => {
+        AnswerFormat::Json => {
             let mut json = serde_json::to_string_pretty(&crate::report::plan(index, launch, answer))?;
             json.push('\n');
             json
         }
-        Format::Table => crate::render::plan(launch, answer, target.width(), false),
+        AnswerFormat::Table => crate::render::plan(launch, answer, target.width(), false),
     })
 }
 

@@ -1,6 +1,6 @@
 //! The arguments of `vramledger plan`: SGLang's own flags by their own names, and goals.
 
-use super::arguments::{Format, ModelArguments};
+use super::arguments::{AnswerFormat, ModelArguments};
 use crate::budget::plan::FractionChoice;
 use crate::quantity::Decimal;
 use crate::thresholds::parse_size;
@@ -64,8 +64,8 @@ pub struct PlanArguments {
     #[command(flatten)]
     pub model: ModelArguments,
     /// How to print the answer
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
-    pub format: Format,
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = AnswerFormat::Table)]
+    pub format: AnswerFormat,
     /// Write the answer to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

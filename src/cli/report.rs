@@ -7,10 +7,13 @@ use super::output::{Target, complain, is_broken_pipe};
 use super::snapshot;
 use crate::analysis::{Analysis, Settings, analyse};
 use crate::redact::Redactor;
-use crate::render::{TableOptions, terminal};
+use crate::render::{self, TableOptions, terminal};
 
 /// Reads everything that was named, and prints the report.
 pub fn run(arguments: &ReportArguments, color: ColorWhen) -> anyhow::Result<Exit> {
+    if arguments.max_chars.is_some() && arguments.format != Format::Markdown {
+        anyhow::bail!("--max-chars goes with --format markdown only");
+    }
     let mut redactor =
         arguments.redacts().then(|| Redactor::new(arguments.redact_pattern.clone())).transpose()?;
     let result = report(arguments, color, &mut redactor);
@@ -82,6 +85,12 @@ fn target_write(target: Target, arguments: &ReportArguments, analysis: &Analysis
             json.push('\n');
             json
         }
+        Format::Markdown => render::markdown(analysis, arguments.max_chars),
+        Format::Html => render::html(analysis),
+        Format::Csv => render::csv(analysis)?,
+        Format::Svg => render::svg(analysis).ok_or_else(|| {
+            anyhow::anyhow!("no launch printed a free-memory figure: there is nothing to draw")
+        })?,
         Format::Table => terminal(
             analysis,
             &TableOptions {

@@ -1,7 +1,7 @@
 //! `vramledger snapshot`: PyTorch's memory snapshots by pool; and how snapshots are read for `report --snapshot`.
 
 use super::Exit;
-use super::arguments::{ColorWhen, Format, SnapshotArguments};
+use super::arguments::{AnswerFormat, ColorWhen, SnapshotArguments};
 use super::output::{Target, complain};
 use crate::holders::SnapshotSource;
 use crate::render::{SnapshotView, snapshot as table};
@@ -40,13 +40,13 @@ pub fn run(arguments: &SnapshotArguments, color: ColorWhen) -> anyhow::Result<Ex
         return Ok(Exit::Unusable);
     }
     let text = match arguments.format {
-        Format::Json => {
+        AnswerFormat::Json => {
             let facts = files.iter().map(|file| (file.name.as_str(), file.form, file.devices.as_slice()));
             let mut json = serde_json::to_string_pretty(&snapshot_report(facts))?;
             json.push('\n');
             json
         }
-        Format::Table => {
+        AnswerFormat::Table => {
             let width = target.width();
             let view = |file: &SnapshotFile| {
                 let view = SnapshotView {

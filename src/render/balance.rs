@@ -8,12 +8,41 @@ use crate::quantity::{mib_text, mib_whole};
 /// What stands before the sum; further lines are indented by as much.
 const MARK: &str = "  balance  ";
 
+/// What every format says where no balance is possible.
+pub(super) const TOO_FEW: &str = "too few figures to balance";
+
+/// A balance in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Told {
+    /// The sum, term by term, its result last.
+    pub(super) sum: Vec<String>,
+    /// Where it breaks; `None` where it holds.
+    pub(super) broken: Option<String>,
+}
+
+impl Told {
+    /// The outcome, with its sign.
+    pub(super) fn outcome(&self) -> &'static str {
+        if self.broken.is_none() { "✔ proved" } else { "✘ does not balance" }
+    }
+}
+
 /// Writes the balance of one ledger.
 pub(super) fn write(page: &mut Page, ledger: &Ledger) {
-    let (Some(opening), Some(closing), Some(holds)) = (ledger.opening, ledger.closing, ledger.balance.holds)
-    else {
-        return page.line([(Tone::Dim, "  too few figures to balance".to_string())]);
+    let Some(told) = told(ledger) else {
+        return page.line([(Tone::Dim, format!("  {TOO_FEW}"))]);
     };
+    page.flow_behind((Tone::Dim, MARK), Tone::Plain, &told.sum, " ");
+    let tone = if told.broken.is_none() { Tone::Good } else { Tone::Error };
+    page.append(tone, told.outcome(), MARK.len());
+    if let Some(broken) = &told.broken {
+        page.prose_behind((Tone::Plain, &" ".repeat(MARK.len())), Tone::Plain, broken);
+    }
+}
+
+/// The balance of a ledger. `None` where it has too few figures.
+pub(super) fn told(ledger: &Ledger) -> Option<Told> {
+    let (opening, closing, holds) = (ledger.opening?, ledger.closing?, ledger.balance.holds?);
     let mut pieces = vec![mib_whole(opening)];
     let mut expected = opening;
     for posting in ledger.postings.iter().filter(|posting| posting.in_chain) {
@@ -26,13 +55,7 @@ pub(super) fn write(page: &mut Page, ledger: &Ledger) {
     let printed = mib_whole(closing);
     // Rounding of the terms may move the sum by a few MiB: then both are shown.
     pieces.extend((printed != mib_whole(expected)).then(|| format!("(printed {printed})")));
-    page.flow_behind((Tone::Dim, MARK), Tone::Plain, &pieces, " ");
-    if holds {
-        page.append(Tone::Good, "✔ proved", MARK.len());
-    } else {
-        page.append(Tone::Error, "✘ does not balance", MARK.len());
-        page.prose_behind((Tone::Plain, &" ".repeat(MARK.len())), Tone::Plain, &broken(ledger));
-    }
+    Some(Told { sum: pieces, broken: (!holds).then(|| broken(ledger)) })
 }
 
 /// Where no true values are left, and by how much.

@@ -18,28 +18,63 @@ const MOST_BRIDGES: usize = 6;
 /// The column of the amounts.
 const AMOUNT_COLUMN: usize = 1;
 
-/// Writes the bridges of a launch.
-pub(super) fn write(page: &mut Page, view: &View<'_>, options: &TableOptions) {
+/// A bridge in words.
+#[derive(Debug, Clone)]
+pub(super) struct Told {
+    /// Its rows.
+    pub(super) sheet: Sheet,
+    /// How the verdict looks.
+    pub(super) tone: Tone,
+    /// Sign and verdict.
+    pub(super) verdict: &'static str,
+    /// Why.
+    pub(super) why: String,
+    /// Devices and the processes on them.
+    pub(super) processes: Vec<(String, Vec<String>)>,
+    /// What the dump could not say.
+    pub(super) notes: Vec<String>,
+}
+
+/// The bridges of a launch, those that agree as one; and how many more there are.
+pub(super) fn told(view: &View<'_>, per_rank: bool) -> (Vec<Told>, usize) {
     let mine: Vec<&Reconciliation> =
         view.analysis.reconciliations.iter().filter(|one| one.launch == view.index).collect();
-    let groups = fold(mine.iter().map(|one| of_bridge(one)), options.per_rank);
-    let most = if options.per_rank { usize::MAX } else { MOST_BRIDGES };
-    for group in groups.iter().take(most) {
-        let same: Vec<&Reconciliation> = group.iter().filter_map(|index| mine.get(*index).copied()).collect();
+    let groups = fold(mine.iter().map(|one| of_bridge(one)), per_rank);
+    let most = if per_rank { usize::MAX } else { MOST_BRIDGES };
+    let same = |group: &Vec<usize>| -> Vec<&Reconciliation> {
+        group.iter().filter_map(|index| mine.get(*index).copied()).collect()
+    };
+    let told = groups.iter().take(most).filter_map(|group| bridge(view, &same(group))).collect();
+    (told, groups.len().saturating_sub(most))
+}
+
+/// Writes the bridges of a launch.
+pub(super) fn write(page: &mut Page, view: &View<'_>, options: &TableOptions) {
+    let (bridges, more) = told(view, options.per_rank);
+    let none = bridges.is_empty();
+    for bridge in bridges {
         page.gap();
-        bridge(page, view, &same);
+        bridge.sheet.write(page);
+        page.prose_behind((bridge.tone, &format!("  {}  ", bridge.verdict)), Tone::Plain, &bridge.why);
+        for (device, pieces) in &bridge.processes {
+            page.pieces_behind((Tone::Dim, &format!("  on {device}: ")), Tone::Plain, pieces);
+        }
+        for note in &bridge.notes {
+            page.prose_behind((Tone::Dim, "  note  "), Tone::Dim, note);
+        }
     }
-    if groups.len() > most {
-        let more = format!("{} more bridges differ from these: --per-rank shows all", groups.len() - most);
+    if more > 0 {
+        let more = format!("{more} more bridges differ from these: --per-rank shows all");
         page.prose_behind((Tone::Plain, "  "), Tone::Dim, &more);
     }
-    if mine.is_empty() && !view.launch.launch.ranks.is_empty() {
+    if none && !view.launch.launch.ranks.is_empty() {
         page.gap();
         page.prose_behind((Tone::Plain, "  "), Tone::Dim, nothing_to_compare(view.analysis));
     }
 }
 
-fn nothing_to_compare(analysis: &Analysis) -> &'static str {
+/// Why there is no bridge.
+pub(super) fn nothing_to_compare(analysis: &Analysis) -> &'static str {
     if analysis.observations.is_empty() {
         "not reconciled: no nvidia-smi output was given; with --smi FILE the ledger is held against the driver's figures"
     } else {
@@ -47,10 +82,10 @@ fn nothing_to_compare(analysis: &Analysis) -> &'static str {
     }
 }
 
-fn bridge(page: &mut Page, view: &View<'_>, same: &[&Reconciliation]) {
-    let Some(first) = same.first() else { return };
-    let Some(sample) = view.analysis.observations.get(first.observation) else { return };
-    let Some(ledger) = view.ledger(first.rank) else { return };
+fn bridge(view: &View<'_>, same: &[&Reconciliation]) -> Option<Told> {
+    let first = *same.first()?;
+    let sample = view.analysis.observations.get(first.observation)?;
+    let ledger = view.ledger(first.rank)?;
     let ranks: Vec<usize> = same.iter().map(|one| one.rank).collect();
     let title = format!("log ↔ {}", sample.instrument.name());
     let title = match rank_names(&view.launch.launch, &ranks) {
@@ -74,12 +109,16 @@ fn bridge(page: &mut Page, view: &View<'_>, same: &[&Reconciliation]) {
         }
     }
     rows.push(unexplained(first, same));
-    Sheet { columns: columns.into(), rows }.write(page);
-    verdict(page, first);
-    for one in same.iter().take(MOST_BRIDGES) {
-        processes(page, view, one, same.len() > 1);
-    }
-    notes(page, view.analysis, sample);
+    let (tone, verdict, why) = verdict(first);
+    let listed = same.iter().take(MOST_BRIDGES);
+    Some(Told {
+        sheet: Sheet { columns: columns.into(), rows },
+        tone,
+        verdict,
+        why,
+        processes: listed.filter_map(|one| processes(view, one, same.len() > 1)).collect(),
+        notes: notes(view.analysis, sample),
+    })
 }
 
 fn row(name: &str, amount: Option<String>, basis: &str) -> SheetRow {
@@ -134,42 +173,38 @@ fn unexplained(first: &Reconciliation, same: &[&Reconciliation]) -> SheetRow {
     SheetRow { tone: Tone::Strong, ..row("unexplained", Some(signed_mib_text(all)), "") }
 }
 
-fn verdict(page: &mut Page, reconciliation: &Reconciliation) {
+fn verdict(reconciliation: &Reconciliation) -> (Tone, &'static str, String) {
     match &reconciliation.verdict {
-        Verdict::Holds if reconciliation.unexplained.contains(0) => page.prose_behind(
-            (Tone::Good, "  ✔ bridge holds  "),
-            Tone::Plain,
-            "within the figures' own rounding",
+        Verdict::Holds if reconciliation.unexplained.contains(0) => {
+            (Tone::Good, "✔ bridge holds", "within the figures' own rounding".into())
+        }
+        Verdict::Holds => (
+            Tone::Good,
+            "✔ bridge holds",
+            "what is left is small: kernels loaded late, first requests' workspaces".into(),
         ),
-        Verdict::Holds => page.prose_behind(
-            (Tone::Good, "  ✔ bridge holds  "),
-            Tone::Plain,
-            "what is left is small: kernels loaded late, first requests' workspaces",
-        ),
-        Verdict::Fails => page.prose_behind(
-            (Tone::Error, "  ✘ bridge fails  "),
-            Tone::Plain,
-            &format!("{} MiB that the log does not account for", signed_mib_text(reconciliation.unexplained)),
-        ),
-        Verdict::CannotTell(why) => page.prose_behind((Tone::Warning, "  ▲ cannot tell  "), Tone::Plain, why),
+        Verdict::Fails => {
+            let left = signed_mib_text(reconciliation.unexplained);
+            (Tone::Error, "✘ bridge fails", format!("{left} MiB that the log does not account for"))
+        }
+        Verdict::CannotTell(why) => (Tone::Warning, "▲ cannot tell", why.clone()),
     }
 }
 
 /// The processes on a device, the rank's own marked.
-fn processes(page: &mut Page, view: &View<'_>, one: &Reconciliation, several: bool) {
+fn processes(view: &View<'_>, one: &Reconciliation, several: bool) -> Option<(String, Vec<String>)> {
     let others = one.owners.iter().any(|owner| !owner.own);
     // Of many ranks on cards of their own, only company is worth lines.
     if one.owners.is_empty() || several && !others {
-        return;
+        return None;
     }
-    let Some(sample) = view.analysis.observations.get(one.observation) else { return };
+    let sample = view.analysis.observations.get(one.observation)?;
     let device = sample.device.map_or_else(|| "its device".to_string(), |device| format!("GPU {device}"));
-    let pieces: Vec<String> = one.owners.iter().take(MOST_PROCESSES).map(process).collect();
-    page.pieces_behind((Tone::Dim, &format!("  on {device}: ")), Tone::Plain, &pieces);
+    let mut pieces: Vec<String> = one.owners.iter().take(MOST_PROCESSES).map(process).collect();
     if one.owners.len() > MOST_PROCESSES {
-        let more = format!("and {} more processes", one.owners.len() - MOST_PROCESSES);
-        page.line([(Tone::Dim, format!("    {more}"))]);
+        pieces.push(format!("and {} more processes", one.owners.len() - MOST_PROCESSES));
     }
+    Some((device, pieces))
 }
 
 fn process(owner: &Owner) -> String {
@@ -183,9 +218,7 @@ fn process(owner: &Owner) -> String {
 }
 
 /// What the dump could not say, where it speaks of this sample's source.
-fn notes(page: &mut Page, analysis: &Analysis, sample: &Observation) {
-    for note in analysis.notes.iter().filter(|note| note.place.source == sample.place.source).take(3) {
-        let words = format!("{}:{}: {}", note.place.source, note.place.line, note.problem);
-        page.prose_behind((Tone::Dim, "  note  "), Tone::Dim, &words);
-    }
+fn notes(analysis: &Analysis, sample: &Observation) -> Vec<String> {
+    let mine = analysis.notes.iter().filter(|note| note.place.source == sample.place.source).take(3);
+    mine.map(|note| format!("{}:{}: {}", note.place.source, note.place.line, note.problem)).collect()
 }

@@ -10,13 +10,29 @@ use crate::ledger::{Ledger, Part, Posting, PostingKind, PostingState};
 use crate::quantity::{Quantity, group_digits, mib_text, mib_whole};
 use crate::reconcile::BridgeTerm;
 use crate::stage::{Stage, Worker};
+use crate::text;
 
 /// The column of a sheet that `used` stands in: notes put their figures there.
 pub(super) const USED_COLUMN: usize = 2;
 
+/// What a row of the ledger table stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EntryKind {
+    /// In use before the first free figure.
+    Held,
+    /// A stage.
+    Stage(Stage),
+    /// Between two stages, or between the last of them and the ready line.
+    Gap,
+    /// Free at the end.
+    Left,
+}
+
 /// One row of the ledger table.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct Entry<'a> {
+    /// What it stands for.
+    pub(super) kind: EntryKind,
     /// Names, longest first: the first that fits is taken.
     pub(super) names: Vec<String>,
     pub(super) before: Option<String>,
@@ -24,13 +40,27 @@ pub(super) struct Entry {
     pub(super) after: Option<String>,
     /// What the bar shows.
     pub(super) drawn: Option<Quantity>,
+    /// Free memory before and after, of the first rank.
+    pub(super) levels: (Option<Quantity>, Option<Quantity>),
+    /// The posting of the first rank, where the row is one.
+    pub(super) posting: Option<&'a Posting>,
     pub(super) tone: Tone,
     pub(super) notes: Vec<Note>,
 }
 
+impl Entry<'_> {
+    /// The longest name of at most `columns`, or the shortest, cut.
+    pub(super) fn name(&self, columns: usize) -> String {
+        let mut names = self.names.iter().map(|name| text::clean(name, false));
+        let fitting = names.find(|name| text::width(name) <= columns);
+        let shortest = || text::clean(self.names.last().map_or("", String::as_str), false);
+        fitting.unwrap_or_else(|| text::cut(&shortest(), columns, "…"))
+    }
+}
+
 /// The rows for a group of ranks; the first of them stands for all where only one can.
-pub(super) fn entries(view: &View<'_>, group: &[usize]) -> Vec<Entry> {
-    let ledgers: Vec<&Ledger> = group.iter().filter_map(|rank| view.ledger(*rank)).collect();
+pub(super) fn entries<'a>(view: &View<'a>, group: &[usize]) -> Vec<Entry<'a>> {
+    let ledgers: Vec<&'a Ledger> = group.iter().filter_map(|rank| view.ledger(*rank)).collect();
     let Some(first) = ledgers.first() else { return Vec::new() };
     let opens = first
         .postings
@@ -40,7 +70,7 @@ pub(super) fn entries(view: &View<'_>, group: &[usize]) -> Vec<Entry> {
     let mut rows = Vec::new();
     rows.extend(held(view, group, &ledgers, opens));
     for index in opens..first.postings.len() {
-        let same: Vec<&Posting> = ledgers.iter().filter_map(|ledger| ledger.postings.get(index)).collect();
+        let same: Vec<&'a Posting> = ledgers.iter().filter_map(|ledger| ledger.postings.get(index)).collect();
         rows.extend(posted(&same));
     }
     rows.extend(kept(&ledgers));
@@ -61,7 +91,7 @@ fn dim(label: impl Into<String>, used: Option<String>, remark: impl Into<String>
 }
 
 /// What was in use before the first free figure, and what the log says of it.
-fn held(view: &View<'_>, group: &[usize], ledgers: &[&Ledger], opens: usize) -> Option<Entry> {
+fn held<'a>(view: &View<'a>, group: &[usize], ledgers: &[&'a Ledger], opens: usize) -> Option<Entry<'a>> {
     let first = ledgers.first()?;
     first.opening?;
     let bridge = |term: BridgeTerm| {
@@ -98,12 +128,18 @@ fn held(view: &View<'_>, group: &[usize], ledgers: &[&Ledger], opens: usize) -> 
         used: held,
         after: middle_text(figures(ledgers, |ledger| ledger.opening)),
         drawn: bridge(BridgeTerm::HeldBefore).next(),
+        kind: EntryKind::Held,
+        levels: (
+            bridge(BridgeTerm::Total).zip(bridge(BridgeTerm::Reserve)).map(before).next(),
+            first.opening,
+        ),
+        posting: None,
         tone: Tone::Plain,
         notes,
     })
 }
 
-fn posted(same: &[&Posting]) -> Option<Entry> {
+fn posted<'a>(same: &[&'a Posting]) -> Option<Entry<'a>> {
     let posting = *same.first()?;
     let gap = posting.kind == PostingKind::Gap;
     let used = spread_text(figures(same, |posting| posting.used));
@@ -114,6 +150,9 @@ fn posted(same: &[&Posting]) -> Option<Entry> {
         used: used.or(unknown),
         after: middle_text(figures(same, |posting| posting.after)),
         drawn: posting.used,
+        kind: if gap { EntryKind::Gap } else { EntryKind::Stage(posting.stage) },
+        levels: (posting.before, posting.after),
+        posting: Some(posting),
         tone: if gap { Tone::Dim } else { Tone::Plain },
         notes: notes(same, posting),
     })
@@ -166,7 +205,7 @@ fn part_notes(parts: &[Part]) -> Vec<Note> {
 }
 
 /// Between the last stage and the ready line. Equal prints say that nothing is known to have moved.
-fn kept(ledgers: &[&Ledger]) -> Option<Entry> {
+fn kept<'a>(ledgers: &[&'a Ledger]) -> Option<Entry<'a>> {
     let first = ledgers.first()?;
     let kept = first.kept_at_ready().filter(|_| first.closing != first.headroom)?;
     Some(Entry {
@@ -175,13 +214,16 @@ fn kept(ledgers: &[&Ledger]) -> Option<Entry> {
         used: spread_text(figures(ledgers, |ledger| ledger.kept_at_ready())),
         after: middle_text(figures(ledgers, |ledger| ledger.headroom)),
         drawn: Some(kept),
+        kind: EntryKind::Gap,
+        levels: (first.closing, first.headroom),
+        posting: None,
         tone: Tone::Dim,
         notes: Vec::new(),
     })
 }
 
 /// What is left.
-fn left(ledgers: &[&Ledger]) -> Option<Entry> {
+fn left<'a>(ledgers: &[&'a Ledger]) -> Option<Entry<'a>> {
     let first = ledgers.first()?;
     let free = first.final_free()?;
     Some(Entry {
@@ -190,6 +232,9 @@ fn left(ledgers: &[&Ledger]) -> Option<Entry> {
         used: None,
         after: middle_text(figures(ledgers, |ledger| ledger.final_free())),
         drawn: Some(free),
+        kind: EntryKind::Left,
+        levels: (Some(free), None),
+        posting: None,
         tone: Tone::Strong,
         notes: Vec::new(),
     })

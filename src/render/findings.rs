@@ -6,9 +6,9 @@ use super::{View, quote};
 use crate::finding::{Finding, Severity};
 
 /// So many places are quoted for a finding.
-const QUOTED: usize = 3;
+pub(super) const QUOTED: usize = 3;
 /// So many sums and pieces of advice are shown; the JSON report has all.
-const MOST_LINES: usize = 12;
+pub(super) const MOST_LINES: usize = 12;
 
 /// Writes the findings of one launch, worst first as they come.
 pub(super) fn write(page: &mut Page, view: &View<'_>) {
@@ -19,10 +19,8 @@ pub(super) fn write(page: &mut Page, view: &View<'_>) {
 }
 
 fn one(page: &mut Page, view: &View<'_>, finding: &Finding) {
-    let rank = finding.rank.as_deref().filter(|tag| !tag.is_empty() && !finding.title.contains(*tag));
-    let rank = rank.map(|tag| format!("{tag}: ")).unwrap_or_default();
     let mark = format!("{}[{}] ", finding.severity.name(), finding.rule.name);
-    let title = format!("{rank}{} ({})", finding.title, finding.rule.code);
+    let title = format!("{} ({})", title(finding), finding.rule.code);
     page.title_behind((tone(finding.severity), &mark), Tone::Strong, &title);
     for place in finding.places.iter().take(QUOTED) {
         quote::write(page, view.analysis, place);
@@ -48,7 +46,16 @@ fn one(page: &mut Page, view: &View<'_>, finding: &Finding) {
     page.line([(Tone::Dim, format!("  = explain: vramledger explain {}", finding.rule.code))]);
 }
 
-fn tone(severity: Severity) -> Tone {
+/// A finding's title, its rank in front where the title does not name it.
+pub(super) fn title(finding: &Finding) -> String {
+    match finding.rank.as_deref().filter(|tag| !tag.is_empty() && !finding.title.contains(*tag)) {
+        Some(tag) => format!("{tag}: {}", finding.title),
+        None => finding.title.clone(),
+    }
+}
+
+/// How a severity looks.
+pub(super) fn tone(severity: Severity) -> Tone {
     match severity {
         Severity::Error => Tone::Error,
         Severity::Warning => Tone::Warning,

@@ -15,22 +15,32 @@ const SIZES: [(&str, &str); 4] = [("tp_size", "TP"), ("pp_size", "PP"), ("dp_siz
 
 /// Writes the header of one launch.
 pub(super) fn write(page: &mut Page, view: &View<'_>) {
-    let launch = &view.launch.launch;
     write_name(page, view);
+    page.pieces_behind((Tone::Plain, ""), Tone::Plain, &layout(view));
+    for line in devices(view) {
+        page.pieces_behind((Tone::Dim, ""), Tone::Dim, &line);
+    }
+}
+
+/// Parallelism, fraction, how it ended.
+pub(super) fn layout(view: &View<'_>) -> Vec<String> {
+    let launch = &view.launch.launch;
     let mut layout = sizes(launch);
     layout.extend(fraction(launch));
     layout.push(outcome(launch));
     layout.extend((launch.retractions > 0).then(|| {
         counted(usize::try_from(launch.retractions).unwrap_or(usize::MAX), "retraction", "retractions")
     }));
-    page.pieces_behind((Tone::Plain, ""), Tone::Plain, &layout);
-    for line in devices(view) {
-        page.pieces_behind((Tone::Dim, ""), Tone::Dim, &line);
-    }
+    layout
 }
 
 /// Writes the header's first line: which launch this is.
 pub(super) fn write_name(page: &mut Page, view: &View<'_>) {
+    page.pieces_behind((Tone::Plain, ""), Tone::Strong, &name(view));
+}
+
+/// Source, release and model.
+pub(super) fn name(view: &View<'_>) -> Vec<String> {
     let launch = &view.launch.launch;
     let source = if view.analysis.launches.len() > 1 {
         origin(view.launch)
@@ -41,7 +51,7 @@ pub(super) fn write_name(page: &mut Page, view: &View<'_>) {
     };
     let mut pieces = vec![source, release(launch)];
     pieces.extend(model(launch));
-    page.pieces_behind((Tone::Plain, ""), Tone::Strong, &pieces);
+    pieces
 }
 
 /// The release, and what it was read from.
@@ -54,7 +64,7 @@ fn release(launch: &Launch) -> String {
 }
 
 /// The model: the last part of its path, and the classes that were loaded.
-fn model(launch: &Launch) -> Option<String> {
+pub(super) fn model(launch: &Launch) -> Option<String> {
     let path = launch.args().and_then(|arguments| arguments.text("model_path"));
     let name = path.and_then(|path| path.rsplit(['/', '\\']).find(|part| !part.is_empty()));
     let classes = launch.model_classes().join(" + ");
@@ -92,7 +102,7 @@ fn fraction(launch: &Launch) -> Option<String> {
 }
 
 /// One line for each kind of card, or each rank whose card is unclear; ranks with equal lines share one.
-fn devices(view: &View<'_>) -> Vec<Vec<String>> {
+pub(super) fn devices(view: &View<'_>) -> Vec<Vec<String>> {
     let mut lines: Vec<(Vec<String>, Vec<u32>, Vec<usize>)> = Vec::new();
     for rank in 0..view.launch.launch.ranks.len() {
         let Some((device, facts)) = device(view, rank) else { continue };

@@ -1,14 +1,21 @@
 //! Renderers: an analysis as text for people. They know looks and words, and compute nothing.
+//!
+//! What is said stands in one module a subject (ledger, bridge, header, …) and is the same in every format; [`terminal`] lays
+//! it out on a page, [`markdown()`], [`html()`], [`svg()`] and [`csv()`] each stand in a module of their own.
 
 mod balance;
 mod bridge;
 mod budget;
+mod csv;
 mod entries;
 mod findings;
 mod fold;
 mod header;
 mod holders;
+mod html;
+mod key_figures;
 mod ledger;
+mod markdown;
 mod names;
 mod page;
 mod plan;
@@ -16,6 +23,7 @@ mod quote;
 mod rest;
 mod sheet;
 mod snapshot;
+mod svg;
 mod verdict;
 
 #[cfg(test)]
@@ -23,6 +31,10 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use self::csv::csv;
+pub use self::html::html;
+pub use self::markdown::markdown;
+pub use self::svg::svg;
 pub use plan::plan;
 
 use crate::analysis::{Analysis, LaunchAnalysis};

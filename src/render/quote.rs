@@ -12,11 +12,7 @@ const FRAME: usize = 4;
 /// Writes one place and, where it is known, its line; places in dumps have none.
 pub(super) fn write(page: &mut Page, analysis: &Analysis, place: &Place) {
     page.line([(Tone::Dim, format!("  ┌ {}:{}:{}", shown_source(place), place.line, place.column))]);
-    let unknown = || {
-        let line = analysis.unrecognised.iter().find(|line| line.place == *place)?;
-        Some(Quote { text: Arc::clone(&line.text), start: None, length: 0 })
-    };
-    let Some(quote) = analysis.quote(place).or_else(unknown) else { return };
+    let Some(quote) = find(analysis, place) else { return };
     let (line, carets) = excerpt(page, &quote);
     page.line([(Tone::Dim, "  │ ".into()), (Tone::Plain, line)]);
     if let Some((before, length)) = carets {
@@ -25,29 +21,48 @@ pub(super) fn write(page: &mut Page, analysis: &Analysis, place: &Place) {
     }
 }
 
-fn shown_source(place: &Place) -> &str {
+/// The line that a place stands in, known to the grammar or not.
+pub(super) fn find(analysis: &Analysis, place: &Place) -> Option<Quote> {
+    let unknown = || {
+        let line = analysis.unrecognised.iter().find(|line| line.place == *place)?;
+        Some(Quote { text: Arc::clone(&line.text), start: None, length: 0 })
+    };
+    analysis.quote(place).or_else(unknown)
+}
+
+/// The source of a place as reports name it.
+pub(super) fn shown_source(place: &Place) -> &str {
     if &*place.source == "-" { "standard input" } else { &place.source }
 }
 
 /// The part of the line that fits, and columns before and under the figure in it.
 fn excerpt(page: &Page, quote: &Quote) -> (String, Option<(usize, usize)>) {
-    let room = page.width().saturating_sub(FRAME);
+    cut_around(quote, page.width().saturating_sub(FRAME), page.ellipsis(), &|words| page.words(words))
+}
+
+/// The part of a quoted line that fits into `room` columns, and columns before and under the figure in it. `words` cleans.
+pub(super) fn cut_around(
+    quote: &Quote,
+    room: usize,
+    ellipsis: &str,
+    words: &dyn Fn(&str) -> String,
+) -> (String, Option<(usize, usize)>) {
     let figure = quote.start.and_then(|start| {
         let end = start.checked_add(quote.length)?;
         Some((quote.text.get(..start)?, quote.text.get(start..end)?, quote.text.get(end..)?))
     });
     let Some((before, figure, after)) = figure else {
-        return (text::cut(&page.words(&quote.text), room, page.ellipsis()), None);
+        return (text::cut(&words(&quote.text), room, ellipsis), None);
     };
     // Cleaning changes lengths, so the three pieces are cleaned apart.
-    let [before, figure, after] = [before, figure, after].map(|part| page.words(part));
-    let figure = text::cut(&figure, room / 2, page.ellipsis());
+    let [before, figure, after] = [before, figure, after].map(words);
+    let figure = text::cut(&figure, room / 2, ellipsis);
     let left = room - text::width(&figure);
     // What stands before the figure names it; what follows is worth a quarter of the line, or what is left over.
     let (all_before, all_after) = (text::width(&before), text::width(&after));
     let for_after = all_after.min((left / 4).max(left.saturating_sub(all_before)));
-    let before = text::cut_front(&before, left - for_after, page.ellipsis());
-    let after = text::cut(&after, left.saturating_sub(text::width(&before)), page.ellipsis());
+    let before = text::cut_front(&before, left - for_after, ellipsis);
+    let after = text::cut(&after, left.saturating_sub(text::width(&before)), ellipsis);
     let carets = (text::width(&before), text::width(&figure).max(1));
     (format!("{before}{figure}{after}"), Some(carets))
 }

@@ -4,9 +4,11 @@ use super::TableOptions;
 use super::names::counted;
 use super::page::{Page, Tone};
 use super::sheet::{Align, Note, Sheet, SheetRow};
-use crate::analysis::{Analysis, SourceFacts, SourceKind};
+use crate::analysis::{Analysis, SourceFacts, SourceKind, Unrecognised};
 use crate::observe::Observation;
+use crate::place::Place;
 use crate::quantity::mib_whole;
+use std::collections::HashSet;
 
 /// So many unrecognised lines, sources and devices are shown; the JSON report has all.
 const MOST_LINES: usize = 5;
@@ -37,34 +39,46 @@ fn not_shown_elsewhere(page: &mut Page, analysis: &Analysis) {
     unrecognised(page, analysis);
 }
 
-/// Sources that gave nothing, and what they hold instead.
+/// Sources that gave nothing, and what they hold instead; sources that gave too much.
 fn sources(page: &mut Page, analysis: &Analysis) {
-    let empty = |source: &&SourceFacts| source.kind == SourceKind::Unknown;
-    let silent: Vec<&SourceFacts> = analysis.sources.iter().filter(empty).collect();
-    if silent.is_empty() && analysis.sources.iter().all(|source| source.left_out == 0) {
-        return;
+    let told = source_remarks(analysis);
+    if !told.is_empty() {
+        page.gap();
     }
-    page.gap();
-    for source in silent.iter().take(MOST_SOURCES) {
-        let what = match (&source.found_instead, source.bytes) {
-            (Some(instead), _) => format!("no SGLang line and no memory dump: {instead}"),
-            (None, 0) => "empty".to_string(),
-            (None, _) => format!(
-                "no SGLang line and no memory dump in {}",
-                counted(usize::try_from(source.lines).unwrap_or(usize::MAX), "line", "lines")
-            ),
-        };
-        page.prose_behind((Tone::Warning, "▲ "), Tone::Plain, &format!("{}: {what}", name(source)));
-    }
-    if silent.len() > MOST_SOURCES {
-        let more = counted(silent.len() - MOST_SOURCES, "more source", "more sources");
-        page.line([(Tone::Dim, format!("  … {more} without anything"))]);
-    }
-    for source in analysis.sources.iter().filter(|source| source.left_out > 0).take(MOST_SOURCES) {
-        let lines = counted(usize::try_from(source.left_out).unwrap_or(usize::MAX), "line was", "lines were");
-        let words = format!("{}: {lines} left out to bound memory", name(source));
+    for words in told {
         page.prose_behind((Tone::Warning, "▲ "), Tone::Plain, &words);
     }
+}
+
+/// A sentence for each source that gave nothing or was not kept whole.
+pub(super) fn source_remarks(analysis: &Analysis) -> Vec<String> {
+    let empty = |source: &&SourceFacts| source.kind == SourceKind::Unknown;
+    let silent = analysis.sources.iter().filter(empty);
+    let mut told: Vec<String> = silent
+        .clone()
+        .take(MOST_SOURCES)
+        .map(|source| {
+            let what = match (&source.found_instead, source.bytes) {
+                (Some(instead), _) => format!("no SGLang line and no memory dump: {instead}"),
+                (None, 0) => "empty".to_string(),
+                (None, _) => format!(
+                    "no SGLang line and no memory dump in {}",
+                    counted(usize::try_from(source.lines).unwrap_or(usize::MAX), "line", "lines")
+                ),
+            };
+            format!("{}: {what}", name(source))
+        })
+        .collect();
+    let more = silent.count().saturating_sub(MOST_SOURCES);
+    if more > 0 {
+        told.push(format!("{} without anything", counted(more, "more source", "more sources")));
+    }
+    let cut = analysis.sources.iter().filter(|source| source.left_out > 0).take(MOST_SOURCES);
+    told.extend(cut.map(|source| {
+        let lines = counted(usize::try_from(source.left_out).unwrap_or(usize::MAX), "line was", "lines were");
+        format!("{}: {lines} left out to bound memory", name(source))
+    }));
+    told
 }
 
 fn name(source: &SourceFacts) -> &str {
@@ -73,20 +87,12 @@ fn name(source: &SourceFacts) -> &str {
 
 /// Lines that look like memory and fit nothing. Findings quote those inside a launch; here stand all that there are.
 fn unrecognised(page: &mut Page, analysis: &Analysis) {
-    let quoted = |line: &crate::analysis::Unrecognised| {
-        let findings = analysis.launches.iter().flat_map(|launch| &launch.findings);
-        findings
-            .filter(|finding| finding.rule.name == "unrecognised-lines")
-            .any(|finding| finding.places.contains(&line.place))
-    };
-    let lines: Vec<_> = analysis.unrecognised.iter().filter(|line| !quoted(line)).collect();
+    let lines = unquoted(analysis);
     if lines.is_empty() {
         return;
     }
     page.gap();
-    let title =
-        counted(lines.len(), "line with memory in it that was", "lines with memory in them that were");
-    page.line([(Tone::Strong, format!("{title} not understood"))]);
+    page.line([(Tone::Strong, unrecognised_title(lines.len()))]);
     for line in lines.iter().take(MOST_LINES) {
         page.line([
             (Tone::Dim, format!("  {}:{}  ", line.place.source, line.place.line)),
@@ -98,20 +104,42 @@ fn unrecognised(page: &mut Page, analysis: &Analysis) {
     }
 }
 
+/// What a list of so many unrecognised lines is called.
+pub(super) fn unrecognised_title(lines: usize) -> String {
+    let words = counted(lines, "line with memory in it that was", "lines with memory in them that were");
+    format!("{words} not understood")
+}
+
+/// The unrecognised lines that no finding quotes.
+pub(super) fn unquoted(analysis: &Analysis) -> Vec<&Unrecognised> {
+    let findings = analysis.launches.iter().flat_map(|launch| &launch.findings);
+    let quoted: HashSet<&Place> = findings
+        .filter(|finding| finding.rule.name == "unrecognised-lines")
+        .flat_map(|finding| &finding.places)
+        .collect();
+    analysis.unrecognised.iter().filter(|line| !quoted.contains(&line.place)).collect()
+}
+
 /// A table of what the instruments said of each device.
 fn devices(page: &mut Page, observations: &[Observation]) {
     page.gap();
+    let (sheet, remarks) = device_sheet(observations);
+    sheet.write(page);
+    page.pieces_behind((Tone::Plain, "  "), Tone::Dim, &remarks);
+}
+
+/// Devices, their figures and processes; and what is to be said below.
+pub(super) fn device_sheet(observations: &[Observation]) -> (Sheet, Vec<String>) {
     let titles = ["device", "total", "used", "free", "reserved"];
     let columns = titles
         .into_iter()
         .map(|title| (title.to_string(), if title == "device" { Align::Left } else { Align::Right }));
     let rows = observations.iter().take(MOST_DEVICES).map(device).collect();
-    Sheet { columns: columns.collect(), rows }.write(page);
     let mut remarks = vec!["MiB".to_string(), "a dash: not printed".to_string()];
     if observations.len() > MOST_DEVICES {
         remarks.push(format!("{} more samples", observations.len() - MOST_DEVICES));
     }
-    page.pieces_behind((Tone::Plain, "  "), Tone::Dim, &remarks);
+    (Sheet { columns: columns.collect(), rows }, remarks)
 }
 
 fn device(sample: &Observation) -> SheetRow {

@@ -1,11 +1,12 @@
 //! The report as a whole: what a reader sees, at several widths, and what no input may do to it.
 
 use super::testing::{ONE_RANK, UNBALANCED, analysed, arguments, launches, sample};
-use super::{TableOptions, terminal};
+use super::{TableOptions, csv, html, markdown, svg, terminal};
 use crate::analysis::{Analysis, SourceFacts, SourceKind, Unrecognised};
 use crate::place::Place;
 use crate::text;
 use crate::version::{Version, VersionRange};
+use html5ever::tendril::TendrilSink;
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -258,5 +259,29 @@ proptest! {
             prop_assert!(!line.chars().any(char::is_control), "{line:?}");
             prop_assert!(!line.contains('\u{202E}'), "{line:?}");
         }
+    }
+
+    #[test]
+    fn words_of_the_input_never_break_a_page_a_picture_or_a_table(
+        words in prop_oneof![any::<String>(), "[<>&\"'`|#@=\\-\u{1b}\u{202e}\u{fffe}a-z ]{0,120}", "(</?(script|pre|style|svg|td)>){1,4}"],
+        size in -(1i128 << 60)..(1i128 << 60),
+        most in 0usize..20_000,
+    ) {
+        let analysis = hostile(&words, size);
+        let page = html(&analysis);
+        let dom = html5ever::parse_document(markup5ever_rcdom::RcDom::default(), Default::default()).one(page.as_str());
+        prop_assert!(dom.errors.borrow().is_empty(), "{:?}", dom.errors.borrow());
+        let obeyed = page.contains("<script") || page.contains('\u{202e}');
+        prop_assert!(!obeyed, "{}", page);
+        if let Some(picture) = svg(&analysis) {
+            let mut reader = quick_xml::Reader::from_str(&picture);
+            while !matches!(reader.read_event().unwrap(), quick_xml::events::Event::Eof) {}
+        }
+        let ticket = markdown(&analysis, Some(most));
+        prop_assert!(ticket.chars().count() <= most);
+        prop_assert!(!ticket.chars().any(|character| character.is_control() && character != '\n'));
+        let rows = csv(&analysis).unwrap();
+        let mut reader = ::csv::Reader::from_reader(rows.as_bytes());
+        prop_assert!(reader.records().all(|row| row.is_ok_and(|row| row.len() == 26)));
     }
 }

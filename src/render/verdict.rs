@@ -4,21 +4,48 @@ use super::page::{Page, Tone};
 use crate::analysis::{Analysis, LaunchAnalysis, SourceKind};
 use crate::finding::Severity;
 
+/// A verdict: its sign, how that looks, and the words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    /// `✔ `, `▲ ` or `✘ `.
+    pub(super) sign: &'static str,
+    /// How the sign looks.
+    pub(super) tone: Tone,
+    /// The phrases.
+    pub(super) pieces: Vec<String>,
+}
+
 /// Writes the verdict lines.
 pub(super) fn write(page: &mut Page, analysis: &Analysis) {
+    for line in lines(analysis) {
+        match line.pieces.as_slice() {
+            [words] => page.prose_behind((line.tone, line.sign), Tone::Strong, words),
+            pieces => page.pieces_behind((line.tone, line.sign), Tone::Strong, pieces),
+        }
+    }
+}
+
+/// One line a launch; one line where there is none.
+pub(super) fn lines(analysis: &Analysis) -> Vec<Line> {
     if analysis.launches.is_empty() {
-        return without_launch(page, analysis);
+        return vec![without_launch(analysis)];
     }
     let several = analysis.launches.len() > 1;
-    for launch in &analysis.launches {
-        let verdict = launch.verdict();
-        let (sign, tone) = sign(launch, verdict.healthy);
-        let mut pieces = verdict.phrases;
+    let line = |launch: &LaunchAnalysis| {
+        let mut line = of_launch(launch);
         if several {
-            pieces.insert(0, origin(launch));
+            line.pieces.insert(0, origin(launch));
         }
-        page.pieces_behind((tone, sign), Tone::Strong, &pieces);
-    }
+        line
+    };
+    analysis.launches.iter().map(line).collect()
+}
+
+/// The verdict on one launch.
+pub(super) fn of_launch(launch: &LaunchAnalysis) -> Line {
+    let verdict = launch.verdict();
+    let (sign, tone) = sign(launch, verdict.healthy);
+    Line { sign, tone, pieces: verdict.phrases }
 }
 
 fn sign(launch: &LaunchAnalysis, healthy: bool) -> (&'static str, Tone) {
@@ -38,10 +65,11 @@ pub(super) fn origin(launch: &LaunchAnalysis) -> String {
     format!("{source}{stream}, lines {}–{}", facts.first_line, facts.last_line)
 }
 
-fn without_launch(page: &mut Page, analysis: &Analysis) {
+fn without_launch(analysis: &Analysis) -> Line {
+    let line = |sign, tone, words: &str| Line { sign, tone, pieces: vec![words.to_string()] };
     if !analysis.observations.is_empty() {
         let words = "no SGLang log in the input: only what the driver said, nothing to hold it against";
-        return page.prose_behind((Tone::Warning, "▲ "), Tone::Strong, words);
+        return line("▲ ", Tone::Warning, words);
     }
     let words = match analysis.sources.as_slice() {
         [] => "nothing was read",
@@ -51,5 +79,5 @@ fn without_launch(page: &mut Page, analysis: &Analysis) {
         }
         _ => "no start-up of a server in the input",
     };
-    page.prose_behind((Tone::Error, "✘ "), Tone::Strong, words);
+    line("✘ ", Tone::Error, words)
 }
