@@ -172,7 +172,9 @@ fn finding(finding: &Finding) -> FindingReport {
     }
 }
 
-fn observation(observation: &Observation) -> ObservationReport {
+/// One observation in the report's form.
+pub fn observation(observation: &Observation) -> ObservationReport {
+    let probe = observation.probe.as_deref();
     ObservationReport {
         source: observation.place.source.to_string(),
         place: position(&observation.place),
@@ -200,6 +202,13 @@ fn observation(observation: &Observation) -> ObservationReport {
                 used: process.used.map(amount),
             })
             .collect(),
+        processes_listed: Some(observation.processes_listed),
+        driver: observation.driver.clone(),
+        cuda_version: probe.and_then(|facts| facts.cuda_version.clone()),
+        pci: probe.and_then(|facts| facts.pci.clone()),
+        cuda_device: probe.and_then(|facts| facts.cuda_device),
+        own_context: observation.own_context().map(amount),
+        remarks: probe.map(|facts| facts.remarks.clone()).unwrap_or_default(),
     }
 }
 

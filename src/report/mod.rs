@@ -6,7 +6,7 @@
 
 mod build;
 
-pub use build::report;
+pub use build::{observation as observation_report, report};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -304,6 +304,21 @@ pub struct ObservationReport {
     pub reserved: Option<Amount>,
     /// Processes on it.
     pub processes: Vec<ProcessReport>,
+    /// Whether a process list was part of the sample: tells "none" from "not asked".
+    pub processes_listed: Option<bool>,
+    /// The driver's version.
+    pub driver: Option<String>,
+    /// The CUDA version that the driver supports.
+    pub cuda_version: Option<String>,
+    /// PCI address.
+    pub pci: Option<String>,
+    /// The number that CUDA gives the device, where a probe told it.
+    pub cuda_device: Option<u32>,
+    /// What the probe's own CUDA context took while it asked: already taken out of `used`.
+    pub own_context: Option<Amount>,
+    /// What a probe could not ask, and what takes memory unseen.
+    #[serde(default)]
+    pub remarks: Vec<String>,
 }
 
 /// A MIG instance.
