@@ -37,6 +37,8 @@ pub struct Arguments {
 pub enum Command {
     /// The ledger of each launch, reconciled and judged (the default)
     Report(ReportArguments),
+    /// What the drivers of this machine say now: NVML, and with --cuda cudaMemGetInfo
+    Probe(ProbeArguments),
     /// What a finding means, its arithmetic and its remedies; all of them without a code
     Explain {
         /// Code (VL013) or name (headroom-low)
@@ -53,6 +55,60 @@ pub enum Command {
     Man,
 }
 
+/// Arguments of `probe`.
+///
+/// Exit status: 0 a device told its memory · 2 none did, or the driver did not answer in time. VRAMLEDGER_NVML and
+/// VRAMLEDGER_CUDA name other libraries than the driver's own.
+#[derive(Debug, Args)]
+pub struct ProbeArguments {
+    /// Ask cudaMemGetInfo too. It needs a context, which takes hundreds of MiB of each device for a moment; they are
+    /// measured and left out of the figures
+    #[arg(long)]
+    pub cuda: bool,
+    /// Only this device, as nvidia-smi numbers it (repeatable)
+    #[arg(long, value_name = "N")]
+    pub device: Vec<u32>,
+    /// How to print what was answered
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ProbeFormat::Table)]
+    pub format: ProbeFormat,
+    /// Ask again every so many seconds, and show the change since the start
+    #[arg(long, value_name = "SECS", num_args = 0..=1, default_missing_value = "1", value_parser = parse_seconds)]
+    pub watch: Option<f64>,
+    /// Stop watching after so many samples
+    #[arg(long, value_name = "N", requires = "watch")]
+    pub count: Option<u64>,
+    /// Append every sample to a file, one JSON object a line; `report --smi FILE` reads it
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Give up when the driver has not answered for so many seconds
+    #[arg(long, value_name = "SECS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout: u64,
+}
+
+/// The formats of a probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum ProbeFormat {
+    /// For a terminal.
+    #[default]
+    Table,
+    /// For programs: observations as in a report.
+    Json,
+    /// For spreadsheets, one row a device and instrument, in MiB.
+    Csv,
+}
+
+/// Which instrument `report --live` asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Live {
+    /// NVML, which takes no memory; CUDA where NVML is missing.
+    #[default]
+    Auto,
+    /// NVML only.
+    Nvml,
+    /// cudaMemGetInfo too, the figure that the log prints; takes a context for a moment.
+    Cuda,
+}
+
 /// Arguments of `report`.
 #[derive(Debug, Default, Args)]
 pub struct ReportArguments {
@@ -62,6 +118,9 @@ pub struct ReportArguments {
     /// nvidia-smi output in any of its forms (table, -q, -x, CSV, pmon), or a relative's
     #[arg(long, value_name = "FILE")]
     pub smi: Vec<PathBuf>,
+    /// Ask this machine's GPUs now, and hold the last launch against their answer
+    #[arg(long, value_enum, value_name = "INSTRUMENT", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    pub live: Option<Live>,
     /// Which device a rank ran on, as nvidia-smi numbers it, where the dump leaves it open
     #[arg(long, value_name = "RANK=DEVICE", value_parser = parse_map)]
     pub map: Vec<(String, u32)>,
@@ -138,6 +197,13 @@ fn parse_map(text: &str) -> Result<(String, u32), String> {
     let (rank, device) = text.rsplit_once('=').ok_or("give RANK=DEVICE, such as TP0=3")?;
     let device = device.trim().parse().map_err(|_| format!("`{device}` is no device number"))?;
     Ok((rank.split_whitespace().collect::<Vec<_>>().join(" "), device))
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.01..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err(format!("`{text}` is no number of seconds between 0.01 and 86400")),
+    }
 }
 
 /// Checks a threshold at once, so that a mistyped name is a usage error and not a surprise at the end.

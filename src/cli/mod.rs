@@ -5,6 +5,7 @@
 mod arguments;
 mod explain;
 mod output;
+mod probe;
 mod report;
 
 pub use arguments::Arguments;
@@ -40,6 +41,7 @@ pub fn run() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Some(Command::Report(report)) => report::run(&report, arguments.color),
+        Some(Command::Probe(probe)) => probe::run(&probe, arguments.color),
         Some(Command::Explain { code }) => explain::run(code.as_deref(), arguments.color),
         Some(Command::Schema) => schema(),
         Some(Command::Completions { shell }) => completions(shell),

@@ -1,14 +1,22 @@
 //! `vramledger report`: the default, and the heart of the program.
 
 use super::Exit;
-use super::arguments::{ColorWhen, Format, ReportArguments};
+use super::arguments::{ColorWhen, Format, Live, ReportArguments};
 use super::output::{Target, complain};
-use crate::analysis::{Analysis, Settings, SourceReading, analyse};
+use crate::analysis::{Analysis, Settings, SourceFacts, SourceKind, SourceReading, analyse};
+use crate::grammar::nvidia_smi::{DumpNote, DumpProblem};
 use crate::input::Source;
+use crate::place::Place;
+use crate::probe::{AskCuda, LIVE, ProbeOptions, Prober};
 use crate::read::read_source;
 use crate::render::{TableOptions, terminal};
 use std::io::IsTerminal;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long `--live` waits for the driver.
+const LIVE_LIMIT: Duration = Duration::from_secs(20);
 
 /// Reads everything that was named, and prints the report.
 pub fn run(arguments: &ReportArguments, color: ColorWhen) -> anyhow::Result<Exit> {
@@ -18,7 +26,8 @@ pub fn run(arguments: &ReportArguments, color: ColorWhen) -> anyhow::Result<Exit
     for threshold in &arguments.threshold {
         settings.thresholds.set(threshold)?;
     }
-    let (readings, unreadable) = read_all(&sources);
+    let (mut readings, unreadable) = read_all(&sources);
+    readings.extend(arguments.live.map(ask_now));
     let analysis = analyse(readings, &settings);
     if analysis.is_empty() {
         for source in &analysis.sources {
@@ -72,7 +81,7 @@ fn sources(arguments: &ReportArguments) -> anyhow::Result<Vec<Source>> {
     if sources.iter().filter(|source| **source == Source::Stdin).count() > 1 {
         anyhow::bail!("standard input (`-`) can be read only once");
     }
-    if !sources.is_empty() {
+    if !sources.is_empty() || arguments.live.is_some() && std::io::stdin().is_terminal() {
         return Ok(sources);
     }
     if std::io::stdin().is_terminal() {
@@ -97,6 +106,41 @@ fn read_all(sources: &[Source]) -> (Vec<SourceReading>, bool) {
         }
     }
     (readings, unreadable)
+}
+
+/// What this machine's GPUs say now, as a source like any other. Where nobody can be asked, that is said and the report
+/// goes on.
+fn ask_now(live: Live) -> SourceReading {
+    let cuda = match live {
+        Live::Auto => AskCuda::WithoutNvml,
+        Live::Nvml => AskCuda::Never,
+        Live::Cuda => AskCuda::Always,
+    };
+    let options = ProbeOptions { cuda, ..ProbeOptions::default() };
+    let (observations, words) = match Prober::start(options, LIVE_LIMIT).sample() {
+        Ok(probe) => (probe.observations, probe.notes),
+        Err(error) => {
+            complain(&format!("--live: {error}; the report goes on without"));
+            (Vec::new(), vec![error.to_string()])
+        }
+    };
+    let name: Arc<str> = Arc::from(LIVE);
+    let note =
+        |words| DumpNote { place: Place::new(&name, 1, 1), problem: DumpProblem::InstrumentFailed { words } };
+    SourceReading {
+        facts: SourceFacts {
+            name: Arc::clone(&name),
+            kind: SourceKind::Smi,
+            bytes: 0,
+            lines: 0,
+            found_instead: None,
+            left_out: 0,
+        },
+        launches: Vec::new(),
+        observations,
+        notes: words.into_iter().map(note).collect(),
+        unrecognised: Vec::new(),
+    }
 }
 
 /// Sources that gave nothing while others did: said, or a mistyped file would go unnoticed.

@@ -1,7 +1,7 @@
 //! The bridge: from the log's free figure in GB to the instrument's used figure in MiB, row by row.
 
 use super::fold::{fold, middle_text, of_bridge, spread_text};
-use super::names::rank_names;
+use super::names::{duration, rank_names};
 use super::page::{Page, Tone};
 use super::sheet::{Align, Note, Sheet, SheetRow};
 use super::{TableOptions, View};
@@ -70,6 +70,9 @@ fn bridge(page: &mut Page, view: &View<'_>, same: &[&Reconciliation]) {
             }
             BridgeTerm::UsedByLog => rows.push(used_by_log(same, item.amount)),
             BridgeTerm::UsedByInstrument => rows.push(row(&item.label, spread_text(amount()), basis)),
+            BridgeTerm::OwnContext | BridgeTerm::OthersSince => {
+                rows.push(row(&format!("− {}", item.label), spread_text(amount().map(most)), basis));
+            }
             BridgeTerm::HeldBefore | BridgeTerm::LedgerTotal | BridgeTerm::KeptAtReady => {}
         }
     }
@@ -131,7 +134,17 @@ fn used_by_log(same: &[&Reconciliation], amount: Quantity) -> SheetRow {
 
 fn unexplained(first: &Reconciliation, same: &[&Reconciliation]) -> SheetRow {
     let all = same.iter().map(|one| one.unexplained).reduce(Quantity::hull).unwrap_or(first.unexplained);
-    SheetRow { tone: Tone::Strong, ..row("unexplained", Some(signed_mib_text(all)), "") }
+    let name = match (first.live, first.seconds_apart) {
+        (true, Some(seconds)) => format!("drift since ready, {} ago", duration(seconds)),
+        (true, None) => "drift since ready".to_string(),
+        (false, _) => "unexplained".to_string(),
+    };
+    SheetRow { tone: Tone::Strong, ..row(&name, Some(signed_mib_text(all)), "") }
+}
+
+/// What may be anything from nothing on is shown by the most that it can be.
+fn most(amount: Quantity) -> Quantity {
+    if amount.low() == 0 { Quantity::exact(amount.high()) } else { amount }
 }
 
 fn verdict(page: &mut Page, reconciliation: &Reconciliation) {
@@ -141,10 +154,24 @@ fn verdict(page: &mut Page, reconciliation: &Reconciliation) {
             Tone::Plain,
             "within the figures' own rounding",
         ),
+        Verdict::Holds if reconciliation.amount(BridgeTerm::OthersSince).is_some() => page.prose_behind(
+            (Tone::Good, "  ✔ bridge holds  "),
+            Tone::Plain,
+            "what came since ready is no more than what other processes hold",
+        ),
         Verdict::Holds => page.prose_behind(
             (Tone::Good, "  ✔ bridge holds  "),
             Tone::Plain,
             "what is left is small: kernels loaded late, first requests' workspaces",
+        ),
+        Verdict::Fails if reconciliation.live => page.prose_behind(
+            (Tone::Error, "  ✘ bridge fails  "),
+            Tone::Plain,
+            &format!(
+                "{} MiB since the server was ready: growth at run time (eager workspaces, NCCL channels), a leak, or \
+                 a process that is not listed",
+                signed_mib_text(reconciliation.unexplained)
+            ),
         ),
         Verdict::Fails => page.prose_behind(
             (Tone::Error, "  ✘ bridge fails  "),

@@ -9,6 +9,7 @@ mod header;
 mod ledger;
 mod names;
 mod page;
+mod probe;
 mod quote;
 mod rest;
 mod sheet;
@@ -23,6 +24,7 @@ use crate::analysis::{Analysis, LaunchAnalysis};
 use crate::ledger::Ledger;
 use crate::observe::Observation;
 use page::Page;
+pub use probe::{ProbeTable, probe_csv, probe_table};
 
 /// How the terminal report looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

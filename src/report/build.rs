@@ -7,6 +7,7 @@ use crate::launch::{Launch, Rank};
 use crate::ledger::{Ledger, Posting, PostingKind};
 use crate::observe::Observation;
 use crate::place::Place;
+use crate::probe::Probe;
 use crate::quantity::Quantity;
 use crate::reconcile::{DeviceBasis, DeviceChoice, Reconciliation, Verdict};
 use crate::server_args::ServerArgs;
@@ -15,10 +16,7 @@ use crate::server_args::ServerArgs;
 pub fn report(analysis: &Analysis) -> Report {
     Report {
         schema: SCHEMA_NAME.to_string(),
-        tool: Tool {
-            name: env!("CARGO_PKG_NAME").to_string(),
-            version: env!("CARGO_PKG_VERSION").to_string(),
-        },
+        tool: tool(),
         sources: analysis.sources.iter().map(source).collect(),
         launches: analysis
             .launches
@@ -170,6 +168,23 @@ fn finding(finding: &Finding) -> FindingReport {
         amount: finding.amount.map(amount),
         places: finding.places.iter().map(position).collect(),
     }
+}
+
+/// What a probe was told.
+pub fn probe_report(probe: &Probe) -> ProbeReport {
+    ProbeReport {
+        schema: PROBE_SCHEMA_NAME.to_string(),
+        tool: tool(),
+        taken_at: probe.taken_at.to_string(),
+        cuda_visible_devices: probe.visible.cuda.clone(),
+        nvidia_visible_devices: probe.visible.nvidia.clone(),
+        observations: probe.observations.iter().map(observation).collect(),
+        notes: probe.notes.clone(),
+    }
+}
+
+fn tool() -> Tool {
+    Tool { name: env!("CARGO_PKG_NAME").to_string(), version: env!("CARGO_PKG_VERSION").to_string() }
 }
 
 /// One observation in the report's form.

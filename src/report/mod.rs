@@ -6,13 +6,16 @@
 
 mod build;
 
-pub use build::{observation as observation_report, report};
+pub use build::{observation as observation_report, probe_report, report};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The name of this format's version.
 pub const SCHEMA_NAME: &str = "vramledger.report/1";
+
+/// The name of the format that a probe prints.
+pub const PROBE_SCHEMA_NAME: &str = "vramledger.probe/1";
 
 /// An amount of memory in MiB: its midpoint and sound bounds. Signed where it is a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -319,6 +322,26 @@ pub struct ObservationReport {
     /// What a probe could not ask, and what takes memory unseen.
     #[serde(default)]
     pub remarks: Vec<String>,
+}
+
+/// What `vramledger probe --format json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeReport {
+    /// Always `vramledger.probe/1`.
+    pub schema: String,
+    /// Who made it.
+    pub tool: Tool,
+    /// When it was asked, in this machine's local time.
+    pub taken_at: String,
+    /// `CUDA_VISIBLE_DEVICES` as set.
+    pub cuda_visible_devices: Option<String>,
+    /// `NVIDIA_VISIBLE_DEVICES` as set.
+    pub nvidia_visible_devices: Option<String>,
+    /// One a device and instrument, as in a report.
+    pub observations: Vec<ObservationReport>,
+    /// What could not be asked, and why.
+    pub notes: Vec<String>,
 }
 
 /// A MIG instance.

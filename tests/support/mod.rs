@@ -1,0 +1,65 @@
+//! What several tests share: the fake driver, compiled once, and the program told to use it.
+
+use assert_cmd::Command;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The fake driver's library. With `cfg`, built with that configuration.
+pub fn fake_driver(cfg: Option<&str>) -> &'static Path {
+    static WHOLE: OnceLock<PathBuf> = OnceLock::new();
+    static WITHOUT: OnceLock<PathBuf> = OnceLock::new();
+    let place = if cfg.is_some() { &WITHOUT } else { &WHOLE };
+    place.get_or_init(|| {
+        let name = format!(
+            "fake-{}-{}{}",
+            cfg.unwrap_or("driver"),
+            std::process::id(),
+            std::env::consts::DLL_SUFFIX
+        );
+        let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver/driver.rs");
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let mut command = std::process::Command::new(rustc);
+        command.args([
+            "--edition",
+            "2021",
+            "--crate-type",
+            "cdylib",
+            "-C",
+            "panic=abort",
+            "-A",
+            "warnings",
+            "-o",
+        ]);
+        command.arg(&library).arg(source);
+        for cfg in cfg {
+            command.args(["--cfg", cfg]);
+        }
+        let built = command.status().expect("rustc runs");
+        assert!(built.success(), "the fake driver does not compile");
+        library
+    })
+}
+
+/// The program with both libraries named and nothing of this machine's environment that would speak of devices.
+pub fn with_driver(nvml: &Path, cuda: &Path) -> Command {
+    let mut command = Command::cargo_bin("vramledger").expect("the binary is built");
+    command
+        .env("COLUMNS", "140")
+        .env("VRAMLEDGER_NVML", nvml)
+        .env("VRAMLEDGER_CUDA", cuda)
+        .env("PATH", "/nowhere")
+        .env_remove("CUDA_VISIBLE_DEVICES")
+        .env_remove("NVIDIA_VISIBLE_DEVICES")
+        .env_remove("CUDA_DEVICE_ORDER")
+        .env_remove("NO_COLOR")
+        .env_remove("CLICOLOR_FORCE");
+    command
+}
+
+/// Exit code, standard output and standard error.
+pub fn run(command: &mut Command) -> (i32, String, String) {
+    let output = command.output().expect("the program starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    (output.status.code().expect("no signal"), text(output.stdout), text(output.stderr))
+}
