@@ -37,6 +37,8 @@ pub struct Arguments {
 pub enum Command {
     /// The ledger of each launch, reconciled and judged (the default)
     Report(ReportArguments),
+    /// The ledger while a server starts: follows a growing log, and reports when it is ready or has failed
+    Follow(FollowArguments),
     /// What the drivers of this machine say now: NVML, and with --cuda cudaMemGetInfo
     Probe(ProbeArguments),
     /// What a finding means, its arithmetic and its remedies; all of them without a code
@@ -53,6 +55,40 @@ pub enum Command {
     },
     /// The man page, in roff
     Man,
+}
+
+/// Arguments of `follow`.
+///
+/// Entries are shown on standard error as they come, the report goes to standard output. Exit status as of `report`.
+#[derive(Debug, Args)]
+pub struct FollowArguments {
+    /// The log; `-` is standard input. A file may appear later, be rotated or cut short
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub file: PathBuf,
+    /// Report what there is after so many seconds, ready or not
+    #[arg(long, value_name = "SECS", value_parser = parse_seconds)]
+    pub timeout: Option<f64>,
+    /// A JSON report of a good start: tells how long this one has still to go
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Show the driver's free memory beside the log's, and hold the report against it
+    #[arg(long, value_enum, value_name = "INSTRUMENT", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    pub live: Option<Live>,
+    /// Which device a rank runs on, as nvidia-smi numbers it
+    #[arg(long, value_name = "RANK=DEVICE", value_parser = parse_map)]
+    pub map: Vec<(String, u32)>,
+    /// How to print the report
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
+    pub format: Format,
+    /// Write the report to a file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The least severity that makes the exit status 1
+    #[arg(long, value_enum, value_name = "SEVERITY", default_value_t = FailOn::Error)]
+    pub fail_on: FailOn,
+    /// Set a limit that is a judgement, such as gap=512MiB
+    #[arg(long, value_name = "NAME=SIZE", value_parser = parse_threshold)]
+    pub threshold: Vec<String>,
 }
 
 /// Arguments of `probe`.

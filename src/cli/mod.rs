@@ -4,6 +4,7 @@
 
 mod arguments;
 mod explain;
+mod follow;
 mod output;
 mod probe;
 mod report;
@@ -41,6 +42,7 @@ pub fn run() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Some(Command::Report(report)) => report::run(&report, arguments.color),
+        Some(Command::Follow(follow)) => follow::run(&follow, arguments.color),
         Some(Command::Probe(probe)) => probe::run(&probe, arguments.color),
         Some(Command::Explain { code }) => explain::run(code.as_deref(), arguments.color),
         Some(Command::Schema) => schema(),

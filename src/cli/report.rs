@@ -22,13 +22,28 @@ const LIVE_LIMIT: Duration = Duration::from_secs(20);
 pub fn run(arguments: &ReportArguments, color: ColorWhen) -> anyhow::Result<Exit> {
     let sources = sources(arguments)?;
     let target = Target::open(arguments.output.as_deref(), color)?;
+    let (mut readings, unreadable) = read_all(&sources);
+    readings.extend(arguments.live.map(ask_now));
+    conclude(readings, unreadable, target, arguments)
+}
+
+/// What the arguments set.
+pub(super) fn settings(arguments: &ReportArguments) -> anyhow::Result<Settings> {
     let mut settings = Settings { mapped: arguments.map.clone(), ..Settings::default() };
     for threshold in &arguments.threshold {
         settings.thresholds.set(threshold)?;
     }
-    let (mut readings, unreadable) = read_all(&sources);
-    readings.extend(arguments.live.map(ask_now));
-    let analysis = analyse(readings, &settings);
+    Ok(settings)
+}
+
+/// Analyses what was read and prints the report.
+pub(super) fn conclude(
+    readings: Vec<SourceReading>,
+    unreadable: bool,
+    target: Target,
+    arguments: &ReportArguments,
+) -> anyhow::Result<Exit> {
+    let analysis = analyse(readings, &settings(arguments)?);
     if analysis.is_empty() {
         for source in &analysis.sources {
             if let Some(instead) = &source.found_instead {
@@ -110,7 +125,7 @@ fn read_all(sources: &[Source]) -> (Vec<SourceReading>, bool) {
 
 /// What this machine's GPUs say now, as a source like any other. Where nobody can be asked, that is said and the report
 /// goes on.
-fn ask_now(live: Live) -> SourceReading {
+pub(super) fn ask_now(live: Live) -> SourceReading {
     let cuda = match live {
         Live::Auto => AskCuda::WithoutNvml,
         Live::Nvml => AskCuda::Never,

@@ -34,7 +34,7 @@ impl CudaProbe {
     pub(super) fn open() -> Result<CudaProbe, CudaUnavailable> {
         let path = std::env::var_os(CUDA_VARIABLE).unwrap_or_else(|| OsString::from(LIBRARY));
         let library =
-            CudaLibrary::load(&path).map_err(|error| CudaUnavailable::Library(error.to_string()))?;
+            CudaLibrary::load(&path).map_err(|error| CudaUnavailable::Library(with_causes(&error)))?;
         library.init()?;
         let version = super::cuda_version(library.driver_version()?);
         Ok(CudaProbe { library, version })
@@ -103,6 +103,14 @@ impl CudaProbe {
         }
         Ok(device)
     }
+}
+
+/// An error with what caused it: the loader's own words stand at the end.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    let words: Vec<String> =
+        std::iter::once(error.to_string()).chain(causes.map(ToString::to_string)).collect();
+    words.join(": ")
 }
 
 /// What was read while a context stood and after it went.

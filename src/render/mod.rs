@@ -5,6 +5,7 @@ mod bridge;
 mod entries;
 mod findings;
 mod fold;
+mod follow;
 mod header;
 mod ledger;
 mod names;
@@ -23,6 +24,7 @@ mod tests;
 use crate::analysis::{Analysis, LaunchAnalysis};
 use crate::ledger::Ledger;
 use crate::observe::Observation;
+pub use follow::{new_entries, outlook};
 use page::Page;
 pub use probe::{ProbeTable, probe_csv, probe_table};
 

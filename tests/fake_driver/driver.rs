@@ -6,7 +6,7 @@
 //! | `FAKE_DEVICES` | how many devices (1) |
 //! | `FAKE_USED_MIB` | in use on every device before anyone asks (0) |
 //! | `FAKE_GROWTH_MIB` | what each reading of NVML's memory finds more than the last (0) |
-//! | `FAKE_PROCESSES` | `pid:MiB:name`, comma between; a name of `?` can't be looked up |
+//! | `FAKE_PROCESSES` | `pid:MiB:name`, comma between; a name of `?` can't be looked up. `FAKE_PROCESSES_1` is device 1's |
 //! | `FAKE_FAIL` | `function=code`, comma between; `function@device=code` for one device |
 //! | `FAKE_HANG` | this function never returns |
 //! | `FAKE_LOST_AFTER` | the last device is lost after so many readings |
@@ -137,7 +137,8 @@ pub unsafe extern "C" fn nvmlSystemGetCudaDriverVersion_v2(version: *mut c_int) 
 
 #[no_mangle]
 pub unsafe extern "C" fn nvmlSystemGetProcessName(pid: c_uint, buffer: *mut c_char, length: c_uint) -> c_uint {
-    for process in variable("FAKE_PROCESSES").split(',') {
+    let lists = ["FAKE_PROCESSES", "FAKE_PROCESSES_0", "FAKE_PROCESSES_1"].map(variable).join(",");
+    for process in lists.split(',') {
         let mut parts = process.splitn(3, ':');
         if parts.next() == Some(&pid.to_string()) {
             let name = parts.nth(1).unwrap();
@@ -269,7 +270,8 @@ pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
     if code != 0 {
         return code as c_uint;
     }
-    let all = variable("FAKE_PROCESSES");
+    let own = format!("FAKE_PROCESSES_{}", device_of(device));
+    let all = env::var(own).unwrap_or_else(|_| variable("FAKE_PROCESSES"));
     let processes: Vec<Process> = all
         .split(',')
         .filter_map(|process| {

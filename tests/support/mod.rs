@@ -32,7 +32,7 @@ pub fn fake_driver(cfg: Option<&str>) -> &'static Path {
             "-o",
         ]);
         command.arg(&library).arg(source);
-        for cfg in cfg {
+        if let Some(cfg) = cfg {
             command.args(["--cfg", cfg]);
         }
         let built = command.status().expect("rustc runs");
