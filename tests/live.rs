@@ -75,8 +75,7 @@ fn what_came_since_is_other_processes_where_they_are_listed() {
         .env("FAKE_USED_MIB", "134142")
         .env("FAKE_PROCESSES", "4711:123374:sglang::scheduler,99:10758:python3"));
     assert_eq!(code, 0, "{table}");
-    for words in ["− other processes, at most", "10,758", "what came since ready", "(other)"]
-    {
+    for words in ["− other processes, at most", "10,758", "what came since ready", "(other)"] {
         assert!(table.contains(words), "{words} is missing:\n{table}");
     }
 }

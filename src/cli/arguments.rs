@@ -59,7 +59,8 @@ pub enum Command {
 
 /// Arguments of `follow`.
 ///
-/// Entries are shown on standard error as they come, the report goes to standard output. Exit status as of `report`.
+/// Entries are shown on standard error as they come, the report goes to standard output. Exit status as of `report`, and 1
+/// where the server did not become ready.
 #[derive(Debug, Args)]
 pub struct FollowArguments {
     /// The log; `-` is standard input. A file may appear later, be rotated or cut short

@@ -4,7 +4,7 @@
 //! report at the end cannot differ. Progress goes to standard error, the report to standard output.
 
 use super::Exit;
-use super::arguments::{ColorWhen, FollowArguments, Live, ReportArguments};
+use super::arguments::{ColorWhen, FailOn, FollowArguments, Live, ReportArguments};
 use super::output::{Target, complain};
 use super::report::{ask_now, conclude, settings};
 use crate::analysis::{Analysis, Settings, SourceReading, analyse};
@@ -50,16 +50,24 @@ pub fn run(arguments: &FollowArguments, color: ColorWhen) -> anyhow::Result<Exit
     }
     let reading = follower.read();
     let mut unreadable = false;
+    let mut ready = false;
     let mut readings = Vec::new();
     match reading {
-        Ok(reading) => readings.push(reading),
+        Ok(reading) => {
+            let outcome = reading.launches.last().map(|launch| launch.outcome);
+            ready = matches!(outcome, Some(Outcome::Ready | Outcome::Running));
+            readings.push(reading);
+        }
         Err(error) => {
             unreadable = true;
             complain(&error.to_string());
         }
     }
     readings.extend(arguments.live.map(ask_now));
-    conclude(readings, unreadable, target, &report)
+    let exit = conclude(readings, unreadable, target, &report)?;
+    // Whoever waits for a server wants to know whether it came, whatever the findings say.
+    let came = ready || report.fail_on == FailOn::Never;
+    Ok(if exit == Exit::Clean && !came { Exit::Findings } else { exit })
 }
 
 fn report_arguments(arguments: &FollowArguments) -> ReportArguments {

@@ -149,15 +149,15 @@ fn most(amount: Quantity) -> Quantity {
 
 fn verdict(page: &mut Page, reconciliation: &Reconciliation) {
     match &reconciliation.verdict {
-        Verdict::Holds if reconciliation.unexplained.contains(0) => page.prose_behind(
-            (Tone::Good, "  ✔ bridge holds  "),
-            Tone::Plain,
-            "within the figures' own rounding",
-        ),
         Verdict::Holds if reconciliation.amount(BridgeTerm::OthersSince).is_some() => page.prose_behind(
             (Tone::Good, "  ✔ bridge holds  "),
             Tone::Plain,
             "what came since ready is no more than what other processes hold",
+        ),
+        Verdict::Holds if reconciliation.unexplained.contains(0) => page.prose_behind(
+            (Tone::Good, "  ✔ bridge holds  "),
+            Tone::Plain,
+            "within the figures' own rounding",
         ),
         Verdict::Holds => page.prose_behind(
             (Tone::Good, "  ✔ bridge holds  "),

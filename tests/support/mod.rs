@@ -58,6 +58,7 @@ pub fn with_driver(nvml: &Path, cuda: &Path) -> Command {
 }
 
 /// Exit code, standard output and standard error.
+#[allow(dead_code, reason = "each test program uses its share of this file")]
 pub fn run(command: &mut Command) -> (i32, String, String) {
     let output = command.output().expect("the program starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
