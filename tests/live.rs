@@ -39,9 +39,15 @@ fn the_driver_now_closes_the_bridge() {
         .env("FAKE_USED_MIB", "123384")
         .env("FAKE_PROCESSES", "4711:123374:sglang::scheduler"));
     assert_eq!((code, errors.as_str()), (0, ""));
-    for words in
-        ["log ↔ nvml", "used, by nvml, now", "123,384", "drift since ready", "✔ bridge holds", "(this rank)"]
-    {
+    for words in [
+        "log ↔ nvml",
+        "used, by nvml, now",
+        "123,384",
+        "drift since ready, ",
+        " ago",
+        "✔ bridge holds",
+        "(this rank)",
+    ] {
         assert!(table.contains(words), "{words} is missing:\n{table}");
     }
     assert!(!table.contains("own context"), "NVML needs none");
@@ -75,7 +81,9 @@ fn what_came_since_is_other_processes_where_they_are_listed() {
         .env("FAKE_USED_MIB", "134142")
         .env("FAKE_PROCESSES", "4711:123374:sglang::scheduler,99:10758:python3"));
     assert_eq!(code, 0, "{table}");
-    for words in ["− other processes, at most", "10,758", "what came since ready", "(other)"] {
+    for words in
+        ["− other processes, at most", "10,758", "unexplained, at least", "what came since ready", "(other)"]
+    {
         assert!(table.contains(words), "{words} is missing:\n{table}");
     }
 }

@@ -156,6 +156,34 @@ fn without_any_library_the_reasons_are_told() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn other_makers_tools_are_run_and_named_as_the_source() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let tool = |name: &str, script: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    tool("amd-smi", "echo 'no driver' >&2; exit 1");
+    tool(
+        "rocm-smi",
+        "echo 'GPU[0]\t\t: VRAM Total Memory (B): 206141652992'; echo 'GPU[0]\t\t: VRAM Total Used Memory (B): 297521152'",
+    );
+    let nowhere = Path::new("/nowhere/libnothing.so");
+    let json = answered(with_driver(nowhere, nowhere).arg("probe").env("PATH", folder.path()));
+    let rocm = &json["observations"][0];
+    assert_eq!(rocm["instrument"], "rocm-smi");
+    assert_eq!(rocm["source"], "rocm-smi --showmeminfo vram");
+    assert_eq!(mib(rocm, "used"), 297_521_152.0 / MIB);
+    let notes = json["notes"].to_string();
+    assert!(
+        notes.contains("`amd-smi metric --mem-usage`") || notes.contains("amd-smi metric --mem-usage"),
+        "{notes}"
+    );
+}
+
 #[test]
 fn a_library_that_lacks_functions_is_no_driver() {
     let nowhere = Path::new("/nowhere/libnothing.so");

@@ -63,6 +63,8 @@ pub enum BridgeTerm {
     UsedByInstrument,
     /// What a live probe's own CUDA context took of that.
     OwnContext,
+    /// Of a live sample: what the device has in use beyond what the log says, the probe's own context aside.
+    Drift,
     /// What other processes may have taken since the ready line, at most what they hold. Only for live samples, and only
     /// where something has to be explained: what they held before is in the log's figures.
     OthersSince,
@@ -103,8 +105,7 @@ pub struct Reconciliation {
     pub observation: usize,
     /// The rows, from the card's total to the instrument's used.
     pub bridge: Vec<BridgeItem>,
-    /// Used by the instrument − the probe's own context − what others may have taken since − used by the log. Of a live
-    /// sample this is the drift since the server was ready.
+    /// Used by the instrument − the probe's own context − used by the log − what others may have taken since.
     pub unexplained: Quantity,
     /// Whether it closes.
     pub verdict: Verdict,
@@ -180,6 +181,9 @@ pub fn reconcile(
     let bound = if sample.is_live() { used } else { used_by_log };
     let owners = owners(sample, &rank.1.tag, bound);
     let drift = used - used_by_log;
+    if sample.is_live() {
+        bridge.push(item(BridgeTerm::Drift, "drift since ready", drift, Basis::Derived));
+    }
     let others = others_since(sample, &owners, drift);
     if let Some(others) = others {
         bridge.push(item(BridgeTerm::OthersSince, "other processes, at most", others, Basis::Measured));

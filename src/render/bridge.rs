@@ -70,13 +70,17 @@ fn bridge(page: &mut Page, view: &View<'_>, same: &[&Reconciliation]) {
             }
             BridgeTerm::UsedByLog => rows.push(used_by_log(same, item.amount)),
             BridgeTerm::UsedByInstrument => rows.push(row(&item.label, spread_text(amount()), basis)),
+            BridgeTerm::Drift => rows.push(drift(first, same)),
             BridgeTerm::OwnContext | BridgeTerm::OthersSince => {
                 rows.push(row(&format!("− {}", item.label), spread_text(amount().map(most)), basis));
             }
             BridgeTerm::HeldBefore | BridgeTerm::LedgerTotal | BridgeTerm::KeptAtReady => {}
         }
     }
-    rows.push(unexplained(first, same));
+    // Of a live sample without company the drift is what is unexplained, and stands above.
+    if !first.live || first.amount(BridgeTerm::OthersSince).is_some() {
+        rows.push(unexplained(first, same));
+    }
     Sheet { columns: columns.into(), rows }.write(page);
     verdict(page, first);
     for one in same.iter().take(MOST_BRIDGES) {
@@ -134,12 +138,18 @@ fn used_by_log(same: &[&Reconciliation], amount: Quantity) -> SheetRow {
 
 fn unexplained(first: &Reconciliation, same: &[&Reconciliation]) -> SheetRow {
     let all = same.iter().map(|one| one.unexplained).reduce(Quantity::hull).unwrap_or(first.unexplained);
-    let name = match (first.live, first.seconds_apart) {
-        (true, Some(seconds)) => format!("drift since ready, {} ago", duration(seconds)),
-        (true, None) => "drift since ready".to_string(),
-        (false, _) => "unexplained".to_string(),
-    };
-    SheetRow { tone: Tone::Strong, ..row(&name, Some(signed_mib_text(all)), "") }
+    let name =
+        if first.amount(BridgeTerm::OthersSince).is_some() { "unexplained, at least" } else { "unexplained" };
+    let all =
+        if first.amount(BridgeTerm::OthersSince).is_some() { Quantity::exact(all.low().max(0)) } else { all };
+    SheetRow { tone: Tone::Strong, ..row(name, Some(signed_mib_text(all)), "") }
+}
+
+/// How far the driver's figure is from the log's by now, and for how long it has had the time to.
+fn drift(first: &Reconciliation, same: &[&Reconciliation]) -> SheetRow {
+    let all = same.iter().filter_map(|one| one.amount(BridgeTerm::Drift)).reduce(Quantity::hull);
+    let since = first.seconds_apart.map(|seconds| format!(", {} ago", duration(seconds))).unwrap_or_default();
+    row(&format!("drift since ready{since}"), all.map(signed_mib_text), "derived")
 }
 
 /// What may be anything from nothing on is shown by the most that it can be.
