@@ -93,9 +93,10 @@ fn growth_that_nobody_owns_is_a_finding() {
     let (code, table, _) = run(report()
         .arg("--live")
         .env("FAKE_USED_MIB", "123984")
+        .env("FAKE_REMAPPED", "3")
         .env("FAKE_PROCESSES", "4711:123974:sglang::scheduler"));
     assert_eq!(code, 1, "{table}");
-    for words in ["✘ bridge fails", "growth at run time", "reconciliation-failed"] {
+    for words in ["✘ bridge fails", "growth at run time", "reconciliation-failed", "3 rows of its memory"] {
         assert!(table.contains(words), "{words} is missing:\n{table}");
     }
 }

@@ -140,8 +140,7 @@ pub(super) fn ask_now(live: Live) -> SourceReading {
         }
     };
     let name: Arc<str> = Arc::from(LIVE);
-    let note =
-        |words| DumpNote { place: Place::new(&name, 1, 1), problem: DumpProblem::InstrumentFailed { words } };
+    let note = |words| DumpNote { place: Place::new(&name, 1, 1), problem: DumpProblem::Probe { words } };
     SourceReading {
         facts: SourceFacts {
             name: Arc::clone(&name),

@@ -269,7 +269,7 @@ pub(super) fn nvml_remapped_rows(nvml: &Nvml, device: &Device<'_>) -> Result<(u3
     Ok((correctable, uncorrectable, pending != 0))
 }
 
-fn symbol<'a, T>(found: Result<&'a T, impl std::fmt::Display>) -> Result<&'a T, NvmlError> {
+fn symbol<T>(found: Result<&T, impl std::fmt::Display>) -> Result<&T, NvmlError> {
     found.map_err(|error| NvmlError::FailedToLoadSymbol(error.to_string()))
 }
 

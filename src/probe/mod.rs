@@ -67,7 +67,7 @@ pub struct Probe {
 
 /// A thread that asks, and the limit on waiting for it.
 pub struct Prober {
-    requests: Sender<()>,
+    requests: Option<Sender<()>>,
     answers: Receiver<Result<Probe, ProbeError>>,
     limit: Duration,
 }
@@ -86,7 +86,7 @@ impl Prober {
                 }
             }
         });
-        Prober { requests, answers, limit }
+        Prober { requests: Some(requests), answers, limit }
     }
 
     /// Asks once.
@@ -94,12 +94,27 @@ impl Prober {
     /// # Errors
     /// Where nobody can be asked, a device is missing, or no answer comes within the limit.
     pub fn sample(&self) -> Result<Probe, ProbeError> {
-        self.requests.send(()).map_err(|_| ProbeError::Stopped)?;
+        let asked = self.requests.as_ref().is_some_and(|requests| requests.send(()).is_ok());
+        if !asked {
+            return Err(ProbeError::Stopped);
+        }
         match self.answers.recv_timeout(self.limit) {
             Ok(answer) => answer,
             Err(RecvTimeoutError::Timeout) => Err(ProbeError::TimedOut { seconds: self.limit.as_secs() }),
             Err(RecvTimeoutError::Disconnected) => Err(ProbeError::Stopped),
         }
+    }
+}
+
+/// How long the thread may take to close its libraries.
+const CLOSING: Duration = Duration::from_millis(500);
+
+impl Drop for Prober {
+    /// Lets the thread close its libraries before the process may end: NVML's shutdown beside the exit handlers of libcuda
+    /// is asking for trouble. A thread that hangs is left behind.
+    fn drop(&mut self) {
+        self.requests = None;
+        while self.answers.recv_timeout(CLOSING).is_ok() {}
     }
 }
 

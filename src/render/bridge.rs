@@ -225,4 +225,7 @@ fn notes(page: &mut Page, analysis: &Analysis, sample: &Observation) {
         let words = format!("{}:{}: {}", note.place.source, note.place.line, note.problem);
         page.prose_behind((Tone::Dim, "  note  "), Tone::Dim, &words);
     }
+    for remark in sample.probe.iter().flat_map(|facts| &facts.remarks).take(3) {
+        page.prose_behind((Tone::Dim, "  note  "), Tone::Dim, remark);
+    }
 }
