@@ -10,15 +10,13 @@
 
 mod support;
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use support::{fake_driver, with_driver};
+use support::{fake_driver, pseudo_terminal, with_driver};
 
 /// A followed start that hangs would block the test run.
 const LIMIT: &str = "60";
@@ -218,23 +216,7 @@ fn on_a_terminal_the_last_line_changes_in_place() {
     let baseline = folder.path().join("good.json");
     fs::write(&baseline, r#"{"launches": [{"ready_after_s": 3000.0}]}"#).unwrap();
 
-    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&terminal).unwrap();
-    unlockpt(&terminal).unwrap();
-    let name = ptsname(&terminal, Vec::new()).unwrap();
-    let side = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
-    let side = OpenOptions::new().read(true).write(true).open(side).unwrap();
-    let mut screen = File::from(terminal);
-    let shown = std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let mut block = [0; 4096];
-        // Reading fails once the other side is closed.
-        while let Ok(length @ 1..) = screen.read(&mut block) {
-            bytes.extend_from_slice(&block[..length]);
-        }
-        String::from_utf8_lossy(&bytes).into_owned()
-    });
-
+    let (side, shown) = pseudo_terminal();
     let mut command = follow(&["-", "--baseline", baseline.to_str().unwrap()]);
     command.stderr(Stdio::from(side));
     let mut child = start(&mut command);

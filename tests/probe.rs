@@ -372,6 +372,22 @@ fn a_watch_shows_the_change_and_survives_a_lost_device() {
     assert!(output.contains("NVML_ERROR_GPU_IS_LOST"), "{output}");
 }
 
+#[cfg(unix)]
+#[test]
+fn on_a_terminal_a_watch_prints_over_itself() {
+    let (side, shown) = support::pseudo_terminal();
+    let prepared = probe();
+    let mut command = std::process::Command::new(prepared.get_program());
+    command.args(prepared.get_args()).args(["--watch", "0.05", "--count", "3"]);
+    command.envs(prepared.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env_remove("CUDA_VISIBLE_DEVICES").env("TERM", "xterm").stdout(side);
+    let status = command.status().unwrap();
+    drop(command);
+    let shown = shown.join().unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(shown.matches("A\u{1b}[J").count(), 2, "the second and the third table:\n{shown:?}");
+}
+
 #[test]
 fn recorded_samples_are_read_back_to_the_byte() {
     let folder = tempfile::tempdir().unwrap();

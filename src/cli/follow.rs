@@ -7,7 +7,7 @@ use super::Exit;
 use super::arguments::{ColorWhen, FailOn, FollowArguments, Live, ReportArguments};
 use super::output::{Target, complain};
 use super::report::{ask_now, conclude, settings};
-use crate::analysis::{Analysis, Settings, SourceReading, analyse};
+use crate::analysis::{Analysis, LaunchAnalysis, Settings, SourceReading, analyse};
 use crate::input::{Grown, InputError, Source, tail};
 use crate::launch::Outcome;
 use crate::probe::{AskCuda, ProbeOptions, Prober};
@@ -106,6 +106,8 @@ struct Follower {
     /// Entries already shown, by launch and rank.
     shown: HashMap<(usize, String), usize>,
     began: Instant,
+    /// The launch as last read, the seconds that its log had taken by then, and when that was.
+    current: Option<(LaunchAnalysis, f64, Instant)>,
 }
 
 impl Follower {
@@ -125,6 +127,7 @@ impl Follower {
             prober,
             shown: HashMap::new(),
             began: Instant::now(),
+            current: None,
         }
     }
 
@@ -157,7 +160,7 @@ impl Follower {
                 over_since = self.look().then(|| over_since.unwrap_or_else(Instant::now));
                 (looked, fresh) = (Instant::now(), false);
             }
-            self.progress.tick();
+            self.show_outlook();
             let settled = !fresh && quiet_since.elapsed() >= SETTLE;
             if ended || over_since.is_some_and(|since| settled || since.elapsed() >= PATIENCE) {
                 return Ok(true);
@@ -202,8 +205,18 @@ impl Follower {
             _ => None,
         };
         let elapsed = elapsed.unwrap_or_else(|| self.began.elapsed().as_secs_f64());
-        self.progress.outlook(&outlook(launch, elapsed, self.usual));
-        launch.launch.outcome != Outcome::Incomplete
+        let over = launch.launch.outcome != Outcome::Incomplete;
+        self.current = Some((launch.clone(), elapsed, Instant::now()));
+        over
+    }
+
+    /// Time goes on between two lines of a log, too.
+    fn show_outlook(&self) {
+        if let Some((launch, elapsed, read_at)) = &self.current {
+            let elapsed = elapsed + read_at.elapsed().as_secs_f64();
+            self.progress.outlook(&outlook(launch, elapsed, self.usual));
+        }
+        self.progress.tick();
     }
 
     /// The driver's own figure, beside the log's.

@@ -80,8 +80,14 @@ impl Screen {
     fn show(&mut self, target: Target, text: &str) -> anyhow::Result<()> {
         if self.in_place && self.lines > 0 {
             let mut stdout = std::io::stdout().lock();
-            // Up over the last table, and everything below goes.
-            write!(stdout, "\u{1b}[{}A\u{1b}[J", self.lines)?;
+            let rows = terminal_size::terminal_size().map(|(_, rows)| usize::from(rows.0));
+            if rows.is_some_and(|rows| self.lines >= rows) {
+                // Taller than the terminal: its top has scrolled out of reach.
+                write!(stdout, "\u{1b}[2J\u{1b}[H")?;
+            } else {
+                // Up over the last table, and everything below goes.
+                write!(stdout, "\u{1b}[{}A\u{1b}[J", self.lines)?;
+            }
         }
         self.lines = text.lines().count();
         target.write(text)

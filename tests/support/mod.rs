@@ -64,3 +64,29 @@ pub fn run(command: &mut Command) -> (i32, String, String) {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
     (output.status.code().expect("no signal"), text(output.stdout), text(output.stderr))
 }
+
+/// A pseudo-terminal: the side that a program writes to, and a thread that gathers what it shows until that side is closed.
+#[cfg(unix)]
+#[allow(dead_code, reason = "each test program uses its share of this file")]
+pub fn pseudo_terminal() -> (std::fs::File, std::thread::JoinHandle<String>) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use std::io::Read;
+    use std::os::unix::ffi::OsStrExt;
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
+    grantpt(&terminal).expect("it is ours");
+    unlockpt(&terminal).expect("it opens");
+    let name = ptsname(&terminal, Vec::new()).expect("it has a name");
+    let side = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
+    let side = std::fs::OpenOptions::new().read(true).write(true).open(side).expect("its other side");
+    let mut screen = std::fs::File::from(terminal);
+    let shown = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let mut block = [0; 4096];
+        // Reading fails once the other side is closed.
+        while let Ok(length @ 1..) = screen.read(&mut block) {
+            bytes.extend_from_slice(block.get(..length).unwrap_or_default());
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    (side, shown)
+}
