@@ -6,6 +6,7 @@
 use super::Exit;
 use super::arguments::{ColorWhen, FailOn, FollowArguments, Live, ReportArguments};
 use super::output::{Target, complain};
+use super::progress::Progress;
 use super::report::{ask_now, conclude, settings};
 use crate::analysis::{Analysis, LaunchAnalysis, Settings, SourceReading, analyse};
 use crate::input::{Grown, InputError, Source, tail};
@@ -15,9 +16,7 @@ use crate::quantity::mib_whole;
 use crate::read::read_source;
 use crate::render::{new_entries, outlook};
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::HashMap;
-use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -258,62 +257,5 @@ impl Follower {
 
     fn read(&self) -> Result<SourceReading, InputError> {
         read_source(&Source::memory(&self.source.name(), self.bytes.clone()))
-    }
-}
-
-/// Standard error: a spinner under growing lines on a terminal, plain lines elsewhere.
-struct Progress {
-    bar: Option<ProgressBar>,
-    last: std::cell::RefCell<String>,
-}
-
-impl Progress {
-    fn new() -> Progress {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            // A template that does not compile would leave the default one, which shows the message too.
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
-                bar.set_style(style);
-            }
-            bar.set_message("waiting for the first line of a start");
-            bar
-        });
-        Progress { bar, last: std::cell::RefCell::default() }
-    }
-
-    /// A line that stays.
-    fn line(&self, words: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(words),
-            // Nothing is left to tell the user through if standard error is gone.
-            None => drop(writeln!(std::io::stderr().lock(), "{words}")),
-        }
-    }
-
-    /// A line that is not repeated.
-    fn note(&self, words: &str) {
-        if *self.last.borrow() != words {
-            *self.last.borrow_mut() = words.to_string();
-            self.line(words);
-        }
-    }
-
-    /// The line that changes in place. Elsewhere than on a terminal it would only repeat itself.
-    fn outlook(&self, words: &str) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(words.to_string());
-        }
-    }
-
-    fn tick(&self) {
-        if let Some(bar) = &self.bar {
-            bar.tick();
-        }
-    }
-
-    fn finish(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
     }
 }

@@ -7,6 +7,7 @@ mod explain;
 mod follow;
 mod output;
 mod probe;
+mod progress;
 mod report;
 
 pub use arguments::Arguments;
