@@ -27,6 +27,8 @@ pub fn fake_driver(cfg: Option<&str>) -> &'static Path {
             "cdylib",
             "-C",
             "panic=abort",
+            "-C",
+            "strip=symbols",
             "-A",
             "warnings",
             "-o",
