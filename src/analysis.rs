@@ -182,12 +182,14 @@ pub fn analyse(readings: Vec<SourceReading>, settings: &Settings) -> Analysis {
                 continue;
             };
             let Some(rank_facts) = launch.ranks.get(rank) else { continue };
-            analysis.reconciliations.extend(reconcile(
-                (index, &launch),
-                (rank, rank_facts),
-                ledger,
-                (observation, &sample),
-            ));
+            let bridge =
+                |of: (usize, &Observation)| reconcile((index, &launch), (rank, rank_facts), ledger, of);
+            analysis.reconciliations.extend(bridge((observation, &sample)));
+            // The best sample for the books is the one nearest to ready; what the driver says now is a question of its own.
+            if !sample.is_live() {
+                let now = live_sample(&observations, choice.device);
+                analysis.reconciliations.extend(now.and_then(bridge));
+            }
         }
         let diagnosis = triage::diagnose(&launch, &ledgers, &devices);
         let inputs = AuditInputs {
@@ -235,6 +237,13 @@ fn smallest_card(observations: &[Observation]) -> Option<u32> {
     let whole = observations.iter().filter(|sample| sample.mig.is_none());
     let least = whole.filter_map(|sample| sample.total).map(Quantity::midpoint).min()?;
     u32::try_from((least + MIB / 2) / MIB).ok()
+}
+
+/// The last live sample of a device that tells its memory.
+fn live_sample(observations: &[Observation], device: Option<u32>) -> Option<(usize, &Observation)> {
+    observations.iter().enumerate().rev().find(|(_, sample)| {
+        sample.is_live() && sample.mig.is_none() && sample.used.is_some() && sample.device == device
+    })
 }
 
 /// The observations that can speak of a launch. A sample without a clock is only held against the last launch.

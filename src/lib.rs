@@ -13,6 +13,7 @@ pub mod launch;
 pub mod ledger;
 pub mod observe;
 pub mod place;
+pub mod probe;
 pub mod quantity;
 pub mod read;
 pub mod reconcile;

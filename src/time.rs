@@ -3,7 +3,7 @@
 //! Logs print local time without a zone, some only the time of day; dumps print `Sun Nov 29 13:52:06 2026` or
 //! `2026/11/29 13:52:06.123`. All become a [`Stamp`]; differences are taken between stamps of one clock only.
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta};
+use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta};
 use std::fmt;
 
 /// A moment as a source printed it, in the source's own (unknown) time zone.
@@ -31,6 +31,15 @@ impl Stamp {
         }
         let time = NaiveTime::parse_from_str(&dotted, "%H:%M:%S%.f").ok()?;
         Some(Stamp { date: None, time })
+    }
+
+    /// This machine's local time, to the millisecond: for samples taken now. Servers log local time too.
+    pub fn now() -> Stamp {
+        let now = Local::now().naive_local();
+        Stamp::of(
+            DateTime::from_timestamp_millis(now.and_utc().timestamp_millis())
+                .map_or(now, |to| to.naive_utc()),
+        )
     }
 
     fn of(moment: NaiveDateTime) -> Stamp {

@@ -46,6 +46,10 @@ pub enum Command {
     Report(ReportArguments),
     /// The same launch with other flags: what they give, or which flags a goal needs
     Plan(Box<PlanArguments>),
+    /// The ledger while a server starts: follows a growing log, and reports when it is ready or has failed
+    Follow(FollowArguments),
+    /// What the drivers of this machine say now: NVML, and with --cuda cudaMemGetInfo
+    Probe(ProbeArguments),
     /// What a finding or a figure means; all of them without a name
     Explain {
         /// A finding's code or name (VL013, headroom-low), or a figure (avail-mem, memory_reserved)
@@ -68,6 +72,95 @@ pub enum Command {
     Man,
 }
 
+/// Arguments of `follow`.
+///
+/// Entries are shown on standard error as they come, the report goes to standard output. Exit status as of `report`, and 1
+/// where the server did not become ready.
+#[derive(Debug, Args)]
+pub struct FollowArguments {
+    /// The log; `-` is standard input. A file may appear later, be rotated or cut short
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub file: PathBuf,
+    /// Report what there is after so many seconds, ready or not
+    #[arg(long, value_name = "SECS", value_parser = parse_seconds)]
+    pub timeout: Option<f64>,
+    /// A JSON report of a good start: tells how long this one has still to go
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Show the driver's free memory beside the log's, and hold the report against it
+    #[arg(long, value_enum, value_name = "INSTRUMENT", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    pub live: Option<Live>,
+    /// Which device a rank runs on, as nvidia-smi numbers it
+    #[arg(long, value_name = "RANK=DEVICE", value_parser = parse_map)]
+    pub map: Vec<(String, u32)>,
+    /// How to print the report
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
+    pub format: Format,
+    /// Write the report to a file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The least severity that makes the exit status 1
+    #[arg(long, value_enum, value_name = "SEVERITY", default_value_t = FailOn::Error)]
+    pub fail_on: FailOn,
+    /// Set a limit that is a judgement, such as gap=512MiB
+    #[arg(long, value_name = "NAME=SIZE", value_parser = parse_threshold)]
+    pub threshold: Vec<String>,
+}
+
+/// Arguments of `probe`.
+///
+/// Exit status: 0 a device told its memory · 2 none did, or the driver did not answer in time. VRAMLEDGER_NVML and
+/// VRAMLEDGER_CUDA name other libraries than the driver's own.
+#[derive(Debug, Args)]
+pub struct ProbeArguments {
+    /// Ask cudaMemGetInfo too. It needs a context, which takes hundreds of MiB of each device for a moment; they are
+    /// measured and left out of the figures
+    #[arg(long)]
+    pub cuda: bool,
+    /// Only this device, as nvidia-smi numbers it (repeatable)
+    #[arg(long, value_name = "N")]
+    pub device: Vec<u32>,
+    /// How to print what was answered
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ProbeFormat::Table)]
+    pub format: ProbeFormat,
+    /// Ask again every so many seconds, and show the change since the start
+    #[arg(long, value_name = "SECS", num_args = 0..=1, default_missing_value = "1", value_parser = parse_seconds)]
+    pub watch: Option<f64>,
+    /// Stop watching after so many samples
+    #[arg(long, value_name = "N", requires = "watch")]
+    pub count: Option<u64>,
+    /// Append every sample to a file, one JSON object a line; `report --smi FILE` reads it
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Give up when the driver has not answered for so many seconds
+    #[arg(long, value_name = "SECS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout: u64,
+}
+
+/// The formats of a probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum ProbeFormat {
+    /// For a terminal.
+    #[default]
+    Table,
+    /// For programs: observations as in a report.
+    Json,
+    /// For spreadsheets, one row a device and instrument, in MiB.
+    Csv,
+}
+
+/// Which instrument `report --live` asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Live {
+    /// NVML, which takes no memory; CUDA where NVML is missing.
+    #[default]
+    Auto,
+    /// NVML only.
+    Nvml,
+    /// cudaMemGetInfo too, the figure that the log prints; takes a context for a moment.
+    Cuda,
+}
+
 /// Arguments of `report`.
 #[derive(Debug, Default, Args)]
 pub struct ReportArguments {
@@ -80,6 +173,9 @@ pub struct ReportArguments {
     /// A PyTorch memory snapshot (_dump_snapshot's pickle, or JSON) of a rank's process: splits memory by holder
     #[arg(long, value_name = "FILE")]
     pub snapshot: Vec<PathBuf>,
+    /// Ask this machine's GPUs now, and hold the last launch against their answer
+    #[arg(long, value_enum, value_name = "INSTRUMENT", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    pub live: Option<Live>,
     /// Which device a rank ran on, as nvidia-smi numbers it, where the dump leaves it open
     #[arg(long, value_name = "RANK=DEVICE", value_parser = parse_map)]
     pub map: Vec<(String, u32)>,
@@ -244,6 +340,13 @@ fn parse_card(text: &str) -> Result<u32, String> {
     let mib =
         parse_size(text).and_then(|bytes| u32::try_from((bytes + MIB / 2) / MIB).ok()).filter(|mib| *mib > 0);
     mib.ok_or_else(|| "give a size, such as 143771MiB or 80GiB".to_string())
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.01..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err(format!("`{text}` is no number of seconds between 0.01 and 86400")),
+    }
 }
 
 /// Checks a threshold at once, so that a mistyped name is a usage error and not a surprise at the end.

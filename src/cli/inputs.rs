@@ -14,7 +14,8 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// What to read: files in the order given, then dumps; standard input where nothing is named and something is piped in.
-pub(super) fn sources(files: &[PathBuf], dumps: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
+/// Where the driver is asked (`live`), a terminal needs nothing to read.
+pub(super) fn sources(files: &[PathBuf], dumps: &[PathBuf], live: bool) -> anyhow::Result<Vec<Source>> {
     let named: Vec<&PathBuf> = files.iter().chain(dumps).collect();
     let sources: Vec<Source> = named
         .iter()
@@ -29,7 +30,7 @@ pub(super) fn sources(files: &[PathBuf], dumps: &[PathBuf]) -> anyhow::Result<Ve
             "only memory snapshots are named: `vramledger snapshot FILE` shows one; a report wants the server's log too"
         );
     }
-    if !sources.is_empty() {
+    if !sources.is_empty() || live && std::io::stdin().is_terminal() {
         return Ok(sources);
     }
     if std::io::stdin().is_terminal() {

@@ -4,10 +4,13 @@
 
 mod arguments;
 mod explain;
+mod follow;
 mod inputs;
 mod output;
 mod plan;
 mod plan_arguments;
+mod probe;
+mod progress;
 mod report;
 mod snapshot;
 
@@ -45,6 +48,8 @@ pub fn run() -> ExitCode {
     let result = match arguments.command {
         Some(Command::Report(report)) => report::run(&report, arguments.color),
         Some(Command::Plan(plan)) => plan::run(&plan, arguments.color),
+        Some(Command::Follow(follow)) => follow::run(&follow, arguments.color),
+        Some(Command::Probe(probe)) => probe::run(&probe, arguments.color),
         Some(Command::Explain { code }) => explain::run(code.as_deref(), arguments.color),
         Some(Command::Snapshot(snapshot)) => snapshot::run(&snapshot, arguments.color),
         Some(Command::Schema { of }) => schema(of),

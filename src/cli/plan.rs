@@ -14,7 +14,7 @@ use crate::quantity::{GIB, MIB};
 
 /// Answers a what-if.
 pub(super) fn run(arguments: &PlanArguments, color: ColorWhen) -> anyhow::Result<Exit> {
-    let sources = sources(&arguments.files, &arguments.smi)?;
+    let sources = sources(&arguments.files, &arguments.smi, false)?;
     let target = Target::open(arguments.output.as_deref(), color)?;
     let settings = Settings {
         card_mib: arguments.model.gpu_mem,

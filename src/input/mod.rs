@@ -17,6 +17,7 @@ mod scan_tests;
 mod segment;
 mod source;
 mod survey;
+mod tail;
 mod text;
 mod window;
 
@@ -26,3 +27,4 @@ pub use lines::read_lines;
 pub use needles::{Context, NeedleClass, Needles};
 pub use scan::{LONGEST_SEGMENT, RawLine};
 pub use source::{InputError, ScanSummary, Source, scan};
+pub use tail::{Grown, tail};

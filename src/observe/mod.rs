@@ -1,6 +1,6 @@
 //! Observations: what an outside instrument says of a device at a moment.
 //!
-//! Parsed dumps, and later live probes, all become this one type, so that the reconciliation does not care
+//! Parsed dumps and live probes all become this one type, so that the reconciliation does not care
 //! which instrument spoke. Unknown cells are `None`, never 0.
 
 use crate::place::Place;
@@ -22,6 +22,10 @@ pub enum Instrument {
     AmdSmi,
     /// npu-smi (Ascend).
     NpuSmi,
+    /// NVML, asked by this program.
+    Nvml,
+    /// The CUDA driver's cuMemGetInfo, asked by this program: its total leaves the driver's reserve out.
+    Cuda,
 }
 
 impl Instrument {
@@ -34,7 +38,24 @@ impl Instrument {
             Instrument::RocmSmi => "rocm-smi",
             Instrument::AmdSmi => "amd-smi",
             Instrument::NpuSmi => "npu-smi",
+            Instrument::Nvml => "nvml",
+            Instrument::Cuda => "cuda",
         }
+    }
+
+    /// The instrument of this name.
+    pub fn named(name: &str) -> Option<Instrument> {
+        const ALL: [Instrument; 8] = [
+            Instrument::NvidiaSmi,
+            Instrument::Nvitop,
+            Instrument::Gpustat,
+            Instrument::RocmSmi,
+            Instrument::AmdSmi,
+            Instrument::NpuSmi,
+            Instrument::Nvml,
+            Instrument::Cuda,
+        ];
+        ALL.into_iter().find(|instrument| instrument.name() == name)
     }
 }
 
@@ -60,6 +81,38 @@ pub struct ProcessUse {
     pub kind: Option<String>,
     /// Its memory on the device, context included.
     pub used: Option<Quantity>,
+}
+
+/// Which of NVML's memory calls answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MemoryCall {
+    /// `nvmlDeviceGetMemoryInfo`: counts the driver's reserve as used.
+    First,
+    /// `nvmlDeviceGetMemoryInfo_v2`: tells it apart.
+    Second,
+}
+
+/// What only a probe of this program knows of a device.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProbeFacts {
+    /// Whether it was asked in this run, of this machine; a recorded sample was not.
+    pub live: bool,
+    /// PCI address.
+    pub pci: Option<String>,
+    /// The number that CUDA gives the device in this environment.
+    pub cuda_device: Option<u32>,
+    /// Whether `CUDA_VISIBLE_DEVICES` hides the device.
+    pub hidden: bool,
+    /// The CUDA version that the driver supports, such as `13.0`.
+    pub cuda_version: Option<String>,
+    /// What the probe's own CUDA context took while it asked. It is taken out of `used` and put back into `free`.
+    pub own_context: Option<Quantity>,
+    /// Which of NVML's calls told the memory.
+    pub memory_call: Option<MemoryCall>,
+    /// Whether the device has no memory of its own: the figures are the host's.
+    pub integrated: bool,
+    /// What could not be asked, and what takes memory unseen.
+    pub remarks: Vec<String>,
 }
 
 /// What an instrument said of one device at one moment.
@@ -93,6 +146,8 @@ pub struct Observation {
     pub processes: Vec<ProcessUse>,
     /// Whether a process list for this device was part of the sample: tells "no processes" from "not asked".
     pub processes_listed: bool,
+    /// What only a probe knows; `None` for a parsed dump.
+    pub probe: Option<Box<ProbeFacts>>,
 }
 
 impl Observation {
@@ -113,6 +168,17 @@ impl Observation {
             reserved: None,
             processes: Vec::new(),
             processes_listed: false,
+            probe: None,
         }
+    }
+
+    /// Whether this program asked the device itself, in this run.
+    pub fn is_live(&self) -> bool {
+        self.probe.as_ref().is_some_and(|facts| facts.live)
+    }
+
+    /// What the asking itself took of the device, where it took anything.
+    pub fn own_context(&self) -> Option<Quantity> {
+        self.probe.as_ref()?.own_context
     }
 }

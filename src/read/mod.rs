@@ -10,6 +10,8 @@ use crate::grammar::nvidia_smi::{self, DumpReader};
 use crate::grammar::sglang::{self, Assembler};
 use crate::input::{InputError, LogicalLine, NeedleClass, Needles, Source, read_lines};
 use crate::launch::LaunchBuilder;
+use crate::observe::Observation;
+use crate::probe::{SAMPLE_SCHEMA, read_sample};
 use crate::server_args;
 use instead::found_instead;
 use std::ops::ControlFlow;
@@ -30,6 +32,8 @@ const MOST_OBSERVATIONS: usize = 10_000;
 const SERVING: [&str; 4] = ["Decode batch", "Prefill batch", "\"POST /", "\"GET /v1/"];
 /// The ready line's words, for the wider context behind it.
 const READY: [&str; 1] = ["fired up and ready"];
+/// The name of the format that `probe --record` writes.
+const SAMPLES: [&str; 1] = [SAMPLE_SCHEMA];
 
 /// The search for everything that either grammar reads, made of the grammars' own tables.
 static NEEDLES: LazyLock<Result<Needles, regex::Error>> = LazyLock::new(|| {
@@ -38,13 +42,14 @@ static NEEDLES: LazyLock<Result<Needles, regex::Error>> = LazyLock::new(|| {
     Needles::new(&[
         NeedleClass { literals: &log, before: AROUND_LOG_LINES.0, after: AROUND_LOG_LINES.1 },
         NeedleClass { literals: &READY, before: 0, after: AFTER_READY },
+        NeedleClass { literals: &SAMPLES, before: 0, after: 0 },
         NeedleClass { literals: &dump, before: AROUND_DUMP_LINES.0, after: AROUND_DUMP_LINES.1 },
     ])
 });
 
 /// The literals that the scanner searches for: with them `rg -c -F -f` does the search alone.
 pub fn needles() -> Vec<&'static str> {
-    sglang::needles().into_iter().chain(READY).chain(nvidia_smi::hints()).collect()
+    sglang::needles().into_iter().chain(READY).chain(SAMPLES).chain(nvidia_smi::hints()).collect()
 }
 
 /// Reads one source: its launches, its observations, and what neither grammar understood.
@@ -74,6 +79,7 @@ struct Reader {
     launches: LaunchBuilder,
     dumps: DumpReader,
     dump_lines: u64,
+    samples: Vec<Observation>,
     events: u64,
     unrecognised: Vec<Unrecognised>,
     ready: bool,
@@ -89,6 +95,7 @@ impl Reader {
             assembler: Assembler::new(),
             dumps: DumpReader::default(),
             dump_lines: 0,
+            samples: Vec::new(),
             events: 0,
             unrecognised: Vec::new(),
             ready: false,
@@ -98,6 +105,12 @@ impl Reader {
 
     /// A line that a dump's form takes is no log line; every other is offered to SGLang's grammar.
     fn take(&mut self, line: &LogicalLine) {
+        if let Some(sample) = read_sample(line) {
+            if self.samples.len() < MOST_OBSERVATIONS {
+                self.samples.push(sample);
+            }
+            return;
+        }
         if self.dumps.take(line) {
             self.dump_lines += 1;
             return;
@@ -137,6 +150,7 @@ impl Reader {
             self.post(event);
         }
         let mut dump = self.dumps.finish();
+        dump.observations.append(&mut self.samples);
         dump.observations.truncate(MOST_OBSERVATIONS);
         let left_out = self.launches.left_out();
         let launches = self.launches.finish();

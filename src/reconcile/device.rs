@@ -4,6 +4,7 @@
 //! against each device of the dump, the arguments break ties, and what stays a tie is said, not guessed.
 
 use super::UNEXPLAINED_LIMIT;
+use super::processes::carries_tag;
 use crate::launch::{Launch, Rank};
 use crate::ledger::Ledger;
 use crate::observe::{MigInstance, Observation};
@@ -22,6 +23,8 @@ pub enum DeviceBasis {
     Argument,
     /// The user said so.
     Option,
+    /// Only this device runs a process that carries the rank's name, right now.
+    Process,
 }
 
 impl DeviceBasis {
@@ -31,6 +34,7 @@ impl DeviceBasis {
             DeviceBasis::Match => "smi-match",
             DeviceBasis::Argument => "argument",
             DeviceBasis::Option => "option",
+            DeviceBasis::Process => "process-name",
         }
     }
 }
@@ -107,6 +111,9 @@ fn choose(
     if let Some(device) = mapped {
         return on(device, DeviceBasis::Option);
     }
+    if let Some(device) = device_by_process(observations, rank) {
+        return on(device, DeviceBasis::Process);
+    }
     let argument = device_by_arguments(launch, rank);
     let matching = within(&targets, MATCH_LIMIT);
     // Several within reach: one that closes the bridge, where the others don't, is it.
@@ -145,6 +152,21 @@ fn targets(observations: &[Observation]) -> Vec<Target> {
     targets.retain(|target| target.1.is_some() || !sliced.contains(&target.0));
     targets.sort_by_key(|target| target.0);
     targets
+}
+
+/// The one device where a live sample lists a process with the rank's tag in its name (`sglang::scheduler_TP0`). `None`
+/// where none or several do. A dump's processes are no such evidence: it may be of another server.
+fn device_by_process(observations: &[Observation], rank: &Rank) -> Option<u32> {
+    let carries =
+        |sample: &&Observation| sample.processes.iter().any(|process| carries_tag(&process.name, &rank.tag));
+    let live = observations.iter().filter(|sample| sample.is_live() && sample.used.is_some());
+    let mut devices: Vec<u32> = live.filter(carries).filter_map(|sample| sample.device).collect();
+    devices.sort_unstable();
+    devices.dedup();
+    match devices.as_slice() {
+        [only] => Some(*only),
+        _ => None,
+    }
 }
 
 /// How far a sample's free memory is from the log's, the driver's reserve aside.

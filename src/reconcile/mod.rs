@@ -62,6 +62,13 @@ pub enum BridgeTerm {
     UsedByLog,
     /// Used, by the instrument.
     UsedByInstrument,
+    /// What a live probe's own CUDA context took of that.
+    OwnContext,
+    /// Of a live sample: what the device has in use beyond what the log says, the probe's own context aside.
+    Drift,
+    /// What other processes may have taken since the ready line, at most what they hold. Only for live samples, and only
+    /// where something has to be explained: what they held before is in the log's figures.
+    OthersSince,
 }
 
 /// One row of the bridge. Amounts are MiB in use, or the card's sizes; nothing is signed but what was given back.
@@ -99,7 +106,7 @@ pub struct Reconciliation {
     pub observation: usize,
     /// The rows, from the card's total to the instrument's used.
     pub bridge: Vec<BridgeItem>,
-    /// Used by the instrument − used by the log.
+    /// Used by the instrument − the probe's own context − used by the log − what others may have taken since.
     pub unexplained: Quantity,
     /// Whether it closes.
     pub verdict: Verdict,
@@ -107,6 +114,8 @@ pub struct Reconciliation {
     pub seconds_apart: Option<f64>,
     /// Whose memory the listed processes hold.
     pub owners: Vec<Owner>,
+    /// Whether the sample was taken by this run of the program.
+    pub live: bool,
 }
 
 impl Reconciliation {
@@ -161,12 +170,26 @@ pub fn reconcile(
     bridge.push(item(BridgeTerm::UsedByLog, "used, by the log", used_by_log, Basis::Derived));
     bridge.push(item(
         BridgeTerm::UsedByInstrument,
-        &format!("used, by {}", sample.instrument.name()),
-        used,
+        &format!("used, by {}{}", sample.instrument.name(), if sample.is_live() { ", now" } else { "" }),
+        used + sample.own_context().unwrap_or(Quantity::ZERO),
         Basis::Measured,
     ));
+    if let Some(own) = sample.own_context() {
+        bridge.push(item(BridgeTerm::OwnContext, "the probe's own context", own, Basis::Measured));
+    }
 
-    let unexplained = used - used_by_log;
+    // By now a rank's own process may have outgrown what its log says: the sample itself is the bound.
+    let bound = if sample.is_live() { used } else { used_by_log };
+    let owners = owners(sample, &rank.1.tag, bound);
+    let drift = used - used_by_log;
+    if sample.is_live() {
+        bridge.push(item(BridgeTerm::Drift, "drift since ready", drift, Basis::Derived));
+    }
+    let others = others_since(sample, &owners, drift);
+    if let Some(others) = others {
+        bridge.push(item(BridgeTerm::OthersSince, "other processes, at most", others, Basis::Measured));
+    }
+    let unexplained = drift - others.unwrap_or(Quantity::ZERO);
     let verdict = if unexplained.magnitude().low() <= UNEXPLAINED_LIMIT {
         Verdict::Holds
     } else if launch.1.outcome == Outcome::Failed {
@@ -188,9 +211,26 @@ pub fn reconcile(
         bridge,
         unexplained,
         verdict,
-        seconds_apart: sample.taken_at.zip(moment).and_then(|(taken, moment)| taken.seconds_since(&moment)),
-        owners: owners(sample, &rank.1.tag, used_by_log),
+        seconds_apart: sample
+            .taken_at
+            .zip(moment)
+            .and_then(|(taken, moment)| taken.seconds_since(&moment))
+            // A log from before now that seems to be from later was written in another time zone.
+            .filter(|seconds| !sample.is_live() || *seconds >= 0.0),
+        owners,
+        live: sample.is_live(),
     })
+}
+
+/// What others may have taken since ready: anything from nothing to all that they hold. `None` where nothing has to be
+/// explained, or nobody else is listed.
+fn others_since(sample: &Observation, owners: &[Owner], drift: Quantity) -> Option<Quantity> {
+    if !sample.is_live() || !drift.surely_above(UNEXPLAINED_LIMIT) {
+        return None;
+    }
+    let held: Quantity =
+        owners.iter().filter(|owner| !owner.own).filter_map(|owner| owner.process.used).sum();
+    (held.high() > 0).then(|| Quantity::between(0, held.high()))
 }
 
 fn item(term: BridgeTerm, label: &str, amount: Quantity, basis: Basis) -> BridgeItem {

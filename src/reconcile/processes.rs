@@ -91,7 +91,7 @@ fn is_server(name: &str) -> bool {
 }
 
 /// `sglang::scheduler_TP0` carries the tag `TP0`; `TP1` is not `TP10`.
-fn carries_tag(name: &str, tag: &RankTag) -> bool {
+pub(super) fn carries_tag(name: &str, tag: &RankTag) -> bool {
     !tag.text.is_empty()
         && tag.text.split(' ').all(|word| name.split(['_', ' ', ':']).any(|part| part == word))
 }

@@ -8,7 +8,7 @@
 use super::Basis;
 use crate::event::Role;
 use crate::launch::Launch;
-use crate::observe::Observation;
+use crate::observe::{Instrument, MemoryCall, Observation};
 use crate::quantity::Quantity;
 
 /// Reserves measured on real cards: product name, nvidia-smi's total in MiB, reserve in bytes.
@@ -33,6 +33,7 @@ pub struct Reserve {
 enum Source {
     Printed,
     CountedAsUsed,
+    NotInTotal,
     CapacityInLog,
     KnownForCard,
     Remainder,
@@ -52,6 +53,12 @@ impl Reserve {
     pub(super) fn of(sample: &Observation, launch: &Launch, remainder: Quantity, total: Quantity) -> Reserve {
         let made = |amount, basis, source| Reserve { amount, basis, source };
         let as_used = made(Quantity::ZERO, Basis::Derived, Source::CountedAsUsed);
+        if sample.instrument == Instrument::Cuda {
+            return made(Quantity::ZERO, Basis::Measured, Source::NotInTotal);
+        }
+        if sample.probe.as_ref().is_some_and(|facts| facts.memory_call == Some(MemoryCall::First)) {
+            return as_used;
+        }
         if let Some(printed) = sample.reserved {
             // Whether `used` counts the reserve in shows in the sample itself, where it prints all four figures.
             let counted_in = sample.free.zip(sample.used).is_some_and(|(free, used)| {
@@ -81,6 +88,7 @@ impl Reserve {
         match self.source {
             Source::Printed => "kept by the driver",
             Source::CountedAsUsed => "kept by the driver (this driver counts it as used)",
+            Source::NotInTotal => "kept by the driver (not in this total)",
             Source::CapacityInLog => "kept by the driver: total less the capacity that PyTorch saw",
             Source::KnownForCard => "kept by the driver (not printed; measured on a card of this name)",
             Source::Remainder => "kept by the driver (not printed: what the other figures leave)",

@@ -187,7 +187,11 @@ impl Redactor {
             reserved: _,
             processes,
             processes_listed: _,
+            probe,
         } = observation;
+        if let Some(facts) = probe {
+            facts.remarks.iter_mut().chain(&mut facts.pci).for_each(|words| self.owned(words));
+        }
         self.place(place);
         [driver, name].into_iter().flatten().for_each(|words| self.owned(words));
         if let Some(uuid) = uuid.as_mut().filter(|uuid| !uuid.is_empty()) {
@@ -206,9 +210,9 @@ impl Redactor {
         let DumpNote { place, problem } = note;
         self.place(place);
         match problem {
-            DumpProblem::ProcessesRefused { words } | DumpProblem::InstrumentFailed { words } => {
-                self.owned(words)
-            }
+            DumpProblem::ProcessesRefused { words }
+            | DumpProblem::InstrumentFailed { words }
+            | DumpProblem::Probe { words } => self.owned(words),
             DumpProblem::DamagedXml { reason } => self.owned(reason),
             DumpProblem::HeaderMissing
             | DumpProblem::DeviceNotNamed
@@ -247,6 +251,7 @@ impl Redactor {
             verdict,
             seconds_apart: _,
             owners: _,
+            live: _,
         } = reconciliation;
         for BridgeItem { term: _, label, amount: _, basis: _ } in bridge {
             self.owned(label);

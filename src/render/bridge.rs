@@ -1,7 +1,7 @@
 //! The bridge: from the log's free figure in GB to the instrument's used figure in MiB, row by row.
 
 use super::fold::{fold, middle_text, of_bridge, spread_text};
-use super::names::rank_names;
+use super::names::{duration, rank_names};
 use super::page::{Page, Tone};
 use super::sheet::{Align, Note, Sheet, SheetRow};
 use super::{TableOptions, View};
@@ -105,10 +105,17 @@ fn bridge(view: &View<'_>, same: &[&Reconciliation]) -> Option<Told> {
             }
             BridgeTerm::UsedByLog => rows.push(used_by_log(same, item.amount)),
             BridgeTerm::UsedByInstrument => rows.push(row(&item.label, spread_text(amount()), basis)),
+            BridgeTerm::Drift => rows.push(drift(first, same)),
+            BridgeTerm::OwnContext | BridgeTerm::OthersSince => {
+                rows.push(row(&format!("− {}", item.label), spread_text(amount().map(most)), basis));
+            }
             BridgeTerm::HeldBefore | BridgeTerm::LedgerTotal | BridgeTerm::KeptAtReady => {}
         }
     }
-    rows.push(unexplained(first, same));
+    // Of a live sample without company the drift is what is unexplained, and stands above.
+    if !first.live || first.amount(BridgeTerm::OthersSince).is_some() {
+        rows.push(unexplained(first, same));
+    }
     let (tone, verdict, why) = verdict(first);
     let listed = same.iter().take(MOST_BRIDGES);
     Some(Told {
@@ -170,11 +177,32 @@ fn used_by_log(same: &[&Reconciliation], amount: Quantity) -> SheetRow {
 
 fn unexplained(first: &Reconciliation, same: &[&Reconciliation]) -> SheetRow {
     let all = same.iter().map(|one| one.unexplained).reduce(Quantity::hull).unwrap_or(first.unexplained);
-    SheetRow { tone: Tone::Strong, ..row("unexplained", Some(signed_mib_text(all)), "") }
+    let name =
+        if first.amount(BridgeTerm::OthersSince).is_some() { "unexplained, at least" } else { "unexplained" };
+    let all =
+        if first.amount(BridgeTerm::OthersSince).is_some() { Quantity::exact(all.low().max(0)) } else { all };
+    SheetRow { tone: Tone::Strong, ..row(name, Some(signed_mib_text(all)), "") }
+}
+
+/// How far the driver's figure is from the log's by now, and for how long it has had the time to.
+fn drift(first: &Reconciliation, same: &[&Reconciliation]) -> SheetRow {
+    let all = same.iter().filter_map(|one| one.amount(BridgeTerm::Drift)).reduce(Quantity::hull);
+    let since = first.seconds_apart.map(|seconds| format!(", {} ago", duration(seconds))).unwrap_or_default();
+    row(&format!("drift since ready{since}"), all.map(signed_mib_text), "derived")
+}
+
+/// What may be anything from nothing on is shown by the most that it can be.
+fn most(amount: Quantity) -> Quantity {
+    if amount.low() == 0 { Quantity::exact(amount.high()) } else { amount }
 }
 
 fn verdict(reconciliation: &Reconciliation) -> (Tone, &'static str, String) {
     match &reconciliation.verdict {
+        Verdict::Holds if reconciliation.amount(BridgeTerm::OthersSince).is_some() => (
+            Tone::Good,
+            "✔ bridge holds",
+            "what came since ready is no more than what other processes hold".into(),
+        ),
         Verdict::Holds if reconciliation.unexplained.contains(0) => {
             (Tone::Good, "✔ bridge holds", "within the figures' own rounding".into())
         }
@@ -183,6 +211,11 @@ fn verdict(reconciliation: &Reconciliation) -> (Tone, &'static str, String) {
             "✔ bridge holds",
             "what is left is small: kernels loaded late, first requests' workspaces".into(),
         ),
+        Verdict::Fails if reconciliation.live => {
+            let left = signed_mib_text(reconciliation.unexplained);
+            let why = "growth at run time (eager workspaces, NCCL channels), a leak, or a process that is not listed";
+            (Tone::Error, "✘ bridge fails", format!("{left} MiB since the server was ready: {why}"))
+        }
         Verdict::Fails => {
             let left = signed_mib_text(reconciliation.unexplained);
             (Tone::Error, "✘ bridge fails", format!("{left} MiB that the log does not account for"))
@@ -220,5 +253,7 @@ fn process(owner: &Owner) -> String {
 /// What the dump could not say, where it speaks of this sample's source.
 fn notes(analysis: &Analysis, sample: &Observation) -> Vec<String> {
     let mine = analysis.notes.iter().filter(|note| note.place.source == sample.place.source).take(3);
-    mine.map(|note| format!("{}:{}: {}", note.place.source, note.place.line, note.problem)).collect()
+    let written = mine.map(|note| format!("{}:{}: {}", note.place.source, note.place.line, note.problem));
+    let remarks = sample.probe.iter().flat_map(|facts| &facts.remarks).take(3).cloned();
+    written.chain(remarks).collect()
 }

@@ -164,6 +164,7 @@ fn basis(basis: Option<DeviceBasis>) -> Option<&'static str> {
         DeviceBasis::Match => None,
         DeviceBasis::Argument => Some("device by the arguments"),
         DeviceBasis::Option => Some("device by --map"),
+        DeviceBasis::Process => Some("device by its process's name"),
     }
 }
 

@@ -10,6 +10,7 @@ mod csv;
 mod entries;
 mod findings;
 mod fold;
+mod follow;
 mod header;
 mod holders;
 mod html;
@@ -19,6 +20,7 @@ mod markdown;
 mod names;
 mod page;
 mod plan;
+mod probe;
 mod quote;
 mod rest;
 mod sheet;
@@ -40,7 +42,9 @@ pub use plan::plan;
 use crate::analysis::{Analysis, LaunchAnalysis};
 use crate::ledger::Ledger;
 use crate::observe::Observation;
+pub use follow::{new_entries, outlook};
 use page::Page;
+pub use probe::{ProbeTable, probe_csv, probe_table};
 
 pub use snapshot::{SnapshotView, snapshot};
 

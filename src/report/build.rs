@@ -9,6 +9,7 @@ use crate::launch::{Launch, Rank};
 use crate::ledger::{Ledger, Posting, PostingKind};
 use crate::observe::Observation;
 use crate::place::Place;
+use crate::probe::Probe;
 use crate::quantity::Quantity;
 use crate::reconcile::{DeviceBasis, DeviceChoice, Reconciliation, Verdict};
 use crate::server_args::ServerArgs;
@@ -17,10 +18,7 @@ use crate::server_args::ServerArgs;
 pub fn report(analysis: &Analysis) -> Report {
     Report {
         schema: SCHEMA_NAME.to_string(),
-        tool: Tool {
-            name: env!("CARGO_PKG_NAME").to_string(),
-            version: env!("CARGO_PKG_VERSION").to_string(),
-        },
+        tool: tool(),
         sources: analysis.sources.iter().map(source).collect(),
         launches: analysis
             .launches
@@ -202,7 +200,26 @@ fn finding(finding: &Finding) -> FindingReport {
     }
 }
 
-fn observation(observation: &Observation) -> ObservationReport {
+/// What a probe was told.
+pub fn probe_report(probe: &Probe) -> ProbeReport {
+    ProbeReport {
+        schema: PROBE_SCHEMA_NAME.to_string(),
+        tool: tool(),
+        taken_at: probe.taken_at.to_string(),
+        cuda_visible_devices: probe.visible.cuda.clone(),
+        nvidia_visible_devices: probe.visible.nvidia.clone(),
+        observations: probe.observations.iter().map(observation).collect(),
+        notes: probe.notes.clone(),
+    }
+}
+
+fn tool() -> Tool {
+    Tool { name: env!("CARGO_PKG_NAME").to_string(), version: env!("CARGO_PKG_VERSION").to_string() }
+}
+
+/// One observation in the report's form.
+pub fn observation(observation: &Observation) -> ObservationReport {
+    let probe = observation.probe.as_deref();
     ObservationReport {
         source: observation.place.source.to_string(),
         place: position(&observation.place),
@@ -230,6 +247,13 @@ fn observation(observation: &Observation) -> ObservationReport {
                 used: process.used.map(amount),
             })
             .collect(),
+        processes_listed: Some(observation.processes_listed),
+        driver: observation.driver.clone(),
+        cuda_version: probe.and_then(|facts| facts.cuda_version.clone()),
+        pci: probe.and_then(|facts| facts.pci.clone()),
+        cuda_device: probe.and_then(|facts| facts.cuda_device),
+        own_context: observation.own_context().map(amount),
+        remarks: probe.map(|facts| facts.remarks.clone()).unwrap_or_default(),
     }
 }
 

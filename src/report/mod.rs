@@ -11,7 +11,7 @@ mod plan;
 mod snapshot;
 
 pub use budget::*;
-pub use build::report;
+pub use build::{observation as observation_report, probe_report, report};
 pub use plan::*;
 pub use snapshot::{
     PoolReport, SNAPSHOT_SCHEMA_NAME, SiteReport, SnapshotDeviceReport, SnapshotFileReport, SnapshotReport,
@@ -24,6 +24,9 @@ use std::collections::BTreeMap;
 
 /// The name of this format's version.
 pub const SCHEMA_NAME: &str = "vramledger.report/1";
+
+/// The name of the format that a probe prints.
+pub const PROBE_SCHEMA_NAME: &str = "vramledger.probe/1";
 
 /// An amount of memory in MiB: its midpoint and sound bounds. Signed where it is a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -375,6 +378,41 @@ pub struct ObservationReport {
     pub reserved: Option<Amount>,
     /// Processes on it.
     pub processes: Vec<ProcessReport>,
+    /// Whether a process list was part of the sample: tells "none" from "not asked".
+    pub processes_listed: Option<bool>,
+    /// The driver's version.
+    pub driver: Option<String>,
+    /// The CUDA version that the driver supports.
+    pub cuda_version: Option<String>,
+    /// PCI address.
+    pub pci: Option<String>,
+    /// The number that CUDA gives the device, where a probe told it.
+    pub cuda_device: Option<u32>,
+    /// What the probe's own CUDA context took while it asked: already taken out of `used`.
+    pub own_context: Option<Amount>,
+    /// What a probe could not ask, and what takes memory unseen.
+    #[serde(default)]
+    pub remarks: Vec<String>,
+}
+
+/// What `vramledger probe --format json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeReport {
+    /// Always `vramledger.probe/1`.
+    pub schema: String,
+    /// Who made it.
+    pub tool: Tool,
+    /// When it was asked, in this machine's local time.
+    pub taken_at: String,
+    /// `CUDA_VISIBLE_DEVICES` as set.
+    pub cuda_visible_devices: Option<String>,
+    /// `NVIDIA_VISIBLE_DEVICES` as set.
+    pub nvidia_visible_devices: Option<String>,
+    /// One a device and instrument, as in a report.
+    pub observations: Vec<ObservationReport>,
+    /// What could not be asked, and why.
+    pub notes: Vec<String>,
 }
 
 /// A MIG instance.

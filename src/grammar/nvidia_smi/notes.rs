@@ -92,6 +92,12 @@ pub enum DumpProblem {
         /// What the XML reader says.
         reason: String,
     },
+    /// What a live probe could not ask, or left out.
+    #[error("{words}")]
+    Probe {
+        /// The probe's own words.
+        words: String,
+    },
     /// The instrument itself failed.
     #[error("the instrument failed: {words}")]
     InstrumentFailed {
