@@ -7,6 +7,7 @@ use crate::budget::plan::{Facts, PlanError};
 use crate::event::{Event, Field};
 use crate::finding::{Finding, Severity};
 use crate::grammar::nvidia_smi::DumpNote;
+use crate::holders::{Breakdown, SnapshotSource, Unmatched, breakdowns, match_snapshots};
 use crate::launch::{Launch, Outcome, Rank};
 use crate::ledger::Ledger;
 use crate::observe::Observation;
@@ -98,6 +99,8 @@ pub struct LaunchAnalysis {
     pub audit: Option<Audit>,
     /// What a what-if starts from, one entry a world of the audit.
     pub facts: Vec<Result<Facts, PlanError>>,
+    /// Who holds the memory: the breakdowns of each rank, in the order of `launch.ranks`.
+    pub holders: Vec<Vec<Breakdown>>,
     /// Findings, worst first.
     pub findings: Vec<Finding>,
 }
@@ -113,6 +116,8 @@ pub struct Settings {
     pub card_mib: Option<u32>,
     /// `--model-config` and `--weights-index`.
     pub model: Option<ModelFacts>,
+    /// `--snapshot`: PyTorch's memory snapshots of the last launch's processes.
+    pub snapshots: Vec<SnapshotSource>,
 }
 
 /// The whole result.
@@ -132,6 +137,8 @@ pub struct Analysis {
     pub unrecognised: Vec<Unrecognised>,
     /// What was redacted. `None` where nothing was asked to be.
     pub redaction: Option<Redaction>,
+    /// Snapshots that no rank was found for.
+    pub unmatched_snapshots: Vec<Unmatched>,
 }
 
 /// Analyses everything that was read.
@@ -144,6 +151,7 @@ pub fn analyse(readings: Vec<SourceReading>, settings: &Settings) -> Analysis {
         reconciliations: Vec::new(),
         unrecognised: Vec::new(),
         redaction: None,
+        unmatched_snapshots: Vec::new(),
     };
     let mut launches = Vec::new();
     for reading in readings {
@@ -193,6 +201,17 @@ pub fn analyse(readings: Vec<SourceReading>, settings: &Settings) -> Analysis {
             .iter()
             .flat_map(|audit| audit.worlds.iter().map(|world| Facts::of(&inputs, audit, world)))
             .collect();
+        // A snapshot has no clock: as a dump without one, it is of the last launch.
+        let of_launch = if Some(index) == last_with_ranks { settings.snapshots.as_slice() } else { &[] };
+        let (matched, unmatched) = match_snapshots(&launch, of_launch);
+        analysis.unmatched_snapshots.extend(unmatched);
+        let holders = launch.ranks.iter().zip(&ledgers).zip(&matched).enumerate();
+        let holders = holders
+            .map(|(rank, ((facts, ledger), snapshot))| {
+                let reconciliation = analysis.reconciliation(index, rank);
+                breakdowns(&launch, facts, ledger, reconciliation, snapshot.as_ref())
+            })
+            .collect();
         let context = Context {
             launch: &launch,
             diagnosis: diagnosis.as_ref(),
@@ -206,7 +225,7 @@ pub fn analyse(readings: Vec<SourceReading>, settings: &Settings) -> Analysis {
             thresholds: &settings.thresholds,
         };
         let findings = rules::check(&context);
-        analysis.launches.push(LaunchAnalysis { launch, ledgers, devices, audit, facts, findings });
+        analysis.launches.push(LaunchAnalysis { launch, ledgers, devices, audit, facts, holders, findings });
     }
     analysis
 }

@@ -44,13 +44,19 @@ pub enum Command {
     Report(ReportArguments),
     /// The same launch with other flags: what they give, or which flags a goal needs
     Plan(Box<PlanArguments>),
-    /// What a finding means, its arithmetic and its remedies; all of them without a code
+    /// What a finding or a figure means; all of them without a name
     Explain {
-        /// Code (VL013) or name (headroom-low)
+        /// A finding's code or name (VL013, headroom-low), or a figure (avail-mem, memory_reserved)
         code: Option<String>,
     },
+    /// What PyTorch's allocator holds, by pool, from a memory snapshot; the pickle is read as data, never executed
+    Snapshot(SnapshotArguments),
     /// The JSON Schema of `--format json`
-    Schema,
+    Schema {
+        /// Whose: `report`'s or `snapshot`'s
+        #[arg(value_enum, value_name = "COMMAND", default_value_t = SchemaOf::Report)]
+        of: SchemaOf,
+    },
     /// A completion script for a shell
     Completions {
         /// The shell
@@ -69,6 +75,9 @@ pub struct ReportArguments {
     /// nvidia-smi output in any of its forms (table, -q, -x, CSV, pmon), or a relative's
     #[arg(long, value_name = "FILE")]
     pub smi: Vec<PathBuf>,
+    /// A PyTorch memory snapshot (_dump_snapshot's pickle, or JSON) of a rank's process: splits memory by holder
+    #[arg(long, value_name = "FILE")]
+    pub snapshot: Vec<PathBuf>,
     /// Which device a rank ran on, as nvidia-smi numbers it, where the dump leaves it open
     #[arg(long, value_name = "RANK=DEVICE", value_parser = parse_map)]
     pub map: Vec<(String, u32)>,
@@ -124,6 +133,33 @@ impl ReportArguments {
         let travels = self.output.is_some() || self.format != Format::Table;
         self.redact || !self.redact_pattern.is_empty() || travels && !self.no_redact
     }
+}
+
+/// Arguments of `snapshot`.
+#[derive(Debug, Args)]
+pub struct SnapshotArguments {
+    /// Pickles of torch.cuda.memory._dump_snapshot or _snapshot, gzip-compressed or not, or JSON; `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// How to print it
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
+    pub format: Format,
+    /// How many allocation sites to show, largest first
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    pub sites: usize,
+    /// Write to a file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Which JSON format a schema describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum SchemaOf {
+    /// `vramledger report --format json`.
+    #[default]
+    Report,
+    /// `vramledger snapshot --format json`.
+    Snapshot,
 }
 
 /// When to use colour.

@@ -1,8 +1,9 @@
-//! `vramledger explain`: what a finding means.
+//! `vramledger explain`: what a finding or a figure means.
 
 use super::Exit;
 use super::arguments::ColorWhen;
 use super::output::Target;
+use crate::glossary::{self, FIGURES, Figure};
 use crate::quantity::{Quantity, mib_whole};
 use crate::rules::{self, RULES, Rule};
 use crate::text::wrap;
@@ -16,10 +17,14 @@ pub fn run(code: Option<&str>, color: ColorWhen) -> anyhow::Result<Exit> {
     let text = match code {
         None => list(width),
         Some("thresholds") => thresholds(width),
-        Some(code) => match rules::find(code) {
-            Some(rule) => page(rule, width),
-            None => {
-                anyhow::bail!("there is no finding `{code}`{}; `vramledger explain` lists all", nearest(code))
+        Some(code) => match (rules::find(code), glossary::find(code)) {
+            (Some(rule), _) => page(rule, width),
+            (None, Some(figure)) => figure_page(figure, width),
+            (None, None) => {
+                anyhow::bail!(
+                    "there is no finding and no figure `{code}`{}; `vramledger explain` lists all",
+                    nearest(code)
+                )
             }
         },
     };
@@ -43,12 +48,35 @@ fn page(rule: &Rule, width: usize) -> String {
     text
 }
 
+/// What a figure sees, and what it doesn't.
+fn figure_page(figure: &Figure, width: usize) -> String {
+    let mut text = format!("{} · {}\n\n", figure.names.join(", "), figure.printed_by);
+    let rows = [
+        ("sees", figure.sees),
+        ("does not see", figure.misses),
+        ("whose memory", figure.scope),
+        ("allocator cache", figure.cache),
+        ("unit", figure.unit),
+        ("mind", figure.mind),
+    ];
+    for (label, words) in rows {
+        let head = format!("{label:<17}");
+        let _ = writeln!(text, "{head}{}", wrapped(words, width, head.len()));
+    }
+    text
+}
+
 fn list(width: usize) -> String {
     let longest = RULES.iter().map(|rule| rule.name.len()).max().unwrap_or_default();
     let mut text = String::from("Findings; `vramledger explain NAME` tells more about one.\n\n");
     for rule in RULES {
         let head = format!("{}  {:<longest$}  {:<7}  ", rule.code, rule.name, rule.severity.name());
         let _ = writeln!(text, "{head}{}", wrapped(rule.summary, width, head.len()));
+    }
+    text.push_str("\nFigures of memory; `vramledger explain NAME` tells what one sees.\n\n");
+    for figure in &FIGURES {
+        let head = format!("{:<28}  ", figure.name());
+        let _ = writeln!(text, "{head}{}", wrapped(figure.sees, width, head.len()));
     }
     text.push_str("\nLimits that are judgements: `vramledger explain thresholds`.\n");
     text

@@ -2,6 +2,7 @@
 
 use super::arguments::ModelArguments;
 use super::output::complain;
+use super::snapshot;
 use crate::analysis::{Analysis, SourceReading};
 use crate::budget::audit::ModelFacts;
 use crate::budget::model::{Model, index_total_size};
@@ -14,12 +15,19 @@ use std::path::{Path, PathBuf};
 
 /// What to read: files in the order given, then dumps; standard input where nothing is named and something is piped in.
 pub(super) fn sources(files: &[PathBuf], dumps: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
-    let named = files.iter().chain(dumps);
+    let named: Vec<&PathBuf> = files.iter().chain(dumps).collect();
     let sources: Vec<Source> = named
-        .map(|path| if path == Path::new("-") { Source::Stdin } else { Source::Path(path.clone()) })
+        .iter()
+        .filter(|path| !snapshot::is_snapshot(path))
+        .map(|path| if *path == Path::new("-") { Source::Stdin } else { Source::Path(path.to_path_buf()) })
         .collect();
     if sources.iter().filter(|source| **source == Source::Stdin).count() > 1 {
         anyhow::bail!("standard input (`-`) can be read only once");
+    }
+    if sources.is_empty() && !named.is_empty() {
+        anyhow::bail!(
+            "only memory snapshots are named: `vramledger snapshot FILE` shows one; a report wants the server's log too"
+        );
     }
     if !sources.is_empty() {
         return Ok(sources);
@@ -58,6 +66,10 @@ pub(super) fn warn_of_useless_sources(analysis: &Analysis) {
         if let Some(instead) = &source.found_instead {
             complain(&format!("{}: {instead}", source.name));
         }
+    }
+    for snapshot in &analysis.unmatched_snapshots {
+        let (name, device, why) = (&snapshot.name, snapshot.device, snapshot.why);
+        complain(&format!("{name}, GPU {device}: {why}; not part of the report"));
     }
 }
 

@@ -9,10 +9,11 @@ mod output;
 mod plan;
 mod plan_arguments;
 mod report;
+mod snapshot;
 
 pub use arguments::Arguments;
 
-use arguments::Command;
+use arguments::{Command, SchemaOf};
 use clap::{CommandFactory, Parser};
 use std::io::Write;
 use std::process::ExitCode;
@@ -45,7 +46,8 @@ pub fn run() -> ExitCode {
         Some(Command::Report(report)) => report::run(&report, arguments.color),
         Some(Command::Plan(plan)) => plan::run(&plan, arguments.color),
         Some(Command::Explain { code }) => explain::run(code.as_deref(), arguments.color),
-        Some(Command::Schema) => schema(),
+        Some(Command::Snapshot(snapshot)) => snapshot::run(&snapshot, arguments.color),
+        Some(Command::Schema { of }) => schema(of),
         Some(Command::Completions { shell }) => completions(shell),
         Some(Command::Man) => man(),
         None => report::run(&arguments.report, arguments.color),
@@ -60,9 +62,13 @@ pub fn run() -> ExitCode {
     }
 }
 
-fn schema() -> anyhow::Result<Exit> {
+fn schema(of: SchemaOf) -> anyhow::Result<Exit> {
+    let schema = match of {
+        SchemaOf::Report => crate::report::schema(),
+        SchemaOf::Snapshot => crate::report::snapshot_schema(),
+    };
     let mut stdout = std::io::stdout().lock();
-    serde_json::to_writer_pretty(&mut stdout, &crate::report::schema())?;
+    serde_json::to_writer_pretty(&mut stdout, &schema)?;
     writeln!(stdout)?;
     Ok(Exit::Clean)
 }

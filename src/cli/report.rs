@@ -4,6 +4,7 @@ use super::Exit;
 use super::arguments::{ColorWhen, Format, ReportArguments};
 use super::inputs::{model, read_all, sources, warn_of_useless_sources};
 use super::output::{Target, complain, is_broken_pipe};
+use super::snapshot;
 use crate::analysis::{Analysis, Settings, analyse};
 use crate::redact::Redactor;
 use crate::render::{TableOptions, terminal};
@@ -29,7 +30,12 @@ fn report(
 ) -> anyhow::Result<Exit> {
     let sources = sources(&arguments.files, &arguments.smi)?;
     let target = Target::open(arguments.output.as_deref(), color)?;
+    let named = arguments.files.iter().chain(&arguments.smi);
+    let found = named.filter(|path| snapshot::is_snapshot(path));
+    let (snapshots, no_snapshot) =
+        snapshot::read_all(&arguments.snapshot.iter().chain(found).collect::<Vec<_>>());
     let mut settings = Settings {
+        snapshots,
         mapped: arguments.map.clone(),
         card_mib: arguments.model.gpu_mem,
         model: model(&arguments.model)?,
@@ -39,6 +45,7 @@ fn report(
         settings.thresholds.set(threshold)?;
     }
     let (mut readings, unreadable) = read_all(&sources, redactor);
+    let unreadable = unreadable || no_snapshot;
     if let Some(redactor) = redactor {
         redactor.readings(&mut readings);
     }

@@ -182,7 +182,7 @@ fn nearest_sample(observations: &[Observation], target: Target, moment: Option<S
 
 /// The device that the launcher gives a rank: `base_gpu_id` plus the rank's number on its node times `gpu_id_step`
 /// (SGLang `managers/scheduler` launch, 0.4 to 0.5.23), before `CUDA_VISIBLE_DEVICES` renumbers it.
-fn device_by_arguments(launch: &Launch, rank: &Rank) -> Option<u32> {
+pub(crate) fn device_by_arguments(launch: &Launch, rank: &Rank) -> Option<u32> {
     if let Some(gpu) = rank.tag.coordinates.gpu {
         return Some(gpu);
     }

@@ -8,6 +8,7 @@ mod device;
 mod processes;
 mod reserve;
 
+pub(crate) use device::device_by_arguments;
 pub use device::{DeviceBasis, DeviceChoice, Tie, choose_devices};
 pub use processes::{Owner, owners, with_processes};
 pub use reserve::{Reserve, known_reserve};

@@ -9,6 +9,7 @@ use crate::analysis::{Analysis, LaunchAnalysis, SourceFacts, SourceReading, Unre
 use crate::event::{Event, Field, Value};
 use crate::finding::Finding;
 use crate::grammar::nvidia_smi::{DumpNote, DumpProblem};
+use crate::holders::{Breakdown, Unmatched};
 use crate::launch::{Launch, Rank, RankEvent};
 use crate::observe::{Observation, ProcessUse};
 use crate::place::Place;
@@ -53,9 +54,18 @@ impl Redactor {
             reconciliations,
             unrecognised: _,
             redaction,
+            unmatched_snapshots,
         } = analysis;
+        for Unmatched { name, device: _, why: _ } in unmatched_snapshots {
+            self.shared(name);
+        }
         // The audit and the facts for plans are made of the redacted readings: numbers, and labels of the log.
-        for LaunchAnalysis { launch, ledgers: _, devices: _, findings, audit: _, facts: _ } in launches {
+        for LaunchAnalysis { launch, ledgers: _, devices: _, findings, audit: _, facts: _, holders } in
+            launches
+        {
+            for breakdown in holders.iter_mut().flatten() {
+                self.breakdown(breakdown);
+            }
             if let Some((arguments, _)) = &mut launch.arguments {
                 self.arguments(Arc::make_mut(arguments));
             }
@@ -65,6 +75,13 @@ impl Redactor {
             self.reconciliation(reconciliation);
         }
         *redaction = Some(Redaction { counts: self.counts.clone(), edits: std::mem::take(&mut self.edits) });
+    }
+
+    /// Snapshots are not among the readings: their files' names come in here.
+    fn breakdown(&mut self, breakdown: &mut Breakdown) {
+        let Breakdown { moment: _, scope: _, total: _, sources, place: _, shares: _, conflict, inside: _ } =
+            breakdown;
+        sources.iter_mut().chain(conflict).for_each(|words| self.owned(words));
     }
 
     fn launch(&mut self, launch: &mut Launch) {

@@ -7,6 +7,7 @@ mod entries;
 mod findings;
 mod fold;
 mod header;
+mod holders;
 mod ledger;
 mod names;
 mod page;
@@ -14,6 +15,7 @@ mod plan;
 mod quote;
 mod rest;
 mod sheet;
+mod snapshot;
 mod verdict;
 
 #[cfg(test)]
@@ -27,6 +29,8 @@ use crate::analysis::{Analysis, LaunchAnalysis};
 use crate::ledger::Ledger;
 use crate::observe::Observation;
 use page::Page;
+
+pub use snapshot::{SnapshotView, snapshot};
 
 /// How the terminal report looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +60,7 @@ pub fn terminal(analysis: &Analysis, options: &TableOptions) -> String {
             ledger::write(&mut page, &view, options);
             bridge::write(&mut page, &view, options);
             budget::write(&mut page, &view);
+            holders::write(&mut page, &view, options.per_rank);
         } else if analysis.launches.len() > 1 && !launch.findings.is_empty() {
             header::write_name(&mut page, &view);
         }

@@ -4,6 +4,7 @@ use super::build_budget::budget;
 use super::*;
 use crate::analysis::{Analysis, LaunchAnalysis, SourceFacts};
 use crate::finding::Finding;
+use crate::holders::Breakdown;
 use crate::launch::{Launch, Rank};
 use crate::ledger::{Ledger, Posting, PostingKind};
 use crate::observe::Observation;
@@ -67,7 +68,7 @@ fn launch_report(index: usize, analysed: &LaunchAnalysis) -> LaunchReport {
     let launch = &analysed.launch;
     let versions = launch.versions;
     let ready = launch.ready.as_ref().and_then(|ready| ready.stamp);
-    let ranks = launch.ranks.iter().zip(&analysed.ledgers).zip(&analysed.devices);
+    let ranks = launch.ranks.iter().zip(&analysed.ledgers).zip(&analysed.devices).zip(&analysed.holders);
     LaunchReport {
         index,
         source: launch.source.to_string(),
@@ -83,7 +84,9 @@ fn launch_report(index: usize, analysed: &LaunchAnalysis) -> LaunchReport {
         sglang_version_range: [versions.first.to_string(), versions.last.to_string()],
         model: model(launch),
         server_args: launch.args().map(arguments),
-        ranks: ranks.map(|((rank, ledger), choice)| rank_report(rank, ledger, choice)).collect(),
+        ranks: ranks
+            .map(|(((rank, ledger), choice), holders)| rank_report(rank, ledger, choice, holders))
+            .collect(),
         budget: analysed.audit.as_ref().map(|audit| budget(launch, audit)),
         findings: analysed.findings.iter().map(finding).collect(),
     }
@@ -102,7 +105,7 @@ fn arguments(arguments: &ServerArgs) -> serde_json::Map<String, serde_json::Valu
     }
 }
 
-fn rank_report(rank: &Rank, ledger: &Ledger, choice: &DeviceChoice) -> RankReport {
+fn rank_report(rank: &Rank, ledger: &Ledger, choice: &DeviceChoice, holders: &[Breakdown]) -> RankReport {
     let coordinates = rank.tag.coordinates;
     RankReport {
         tag: rank.tag.text.clone(),
@@ -122,6 +125,29 @@ fn rank_report(rank: &Rank, ledger: &Ledger, choice: &DeviceChoice) -> RankRepor
         postings: ledger.postings.iter().map(posting).collect(),
         balance: BalanceReport { holds: ledger.balance.holds, residual: ledger.balance.residual.map(amount) },
         headroom: ledger.headroom.map(amount),
+        holders: holders.iter().map(breakdown).collect(),
+    }
+}
+
+fn breakdown(breakdown: &Breakdown) -> HoldersReport {
+    let shares = breakdown.shares.iter().map(|share| ShareReport {
+        holder: share.holder.name().to_string(),
+        amount: amount(share.amount),
+        basis: share.basis.name().to_string(),
+    });
+    let inside = breakdown
+        .inside
+        .iter()
+        .map(|part| InsideReport { label: part.label.to_string(), amount: amount(part.amount) });
+    HoldersReport {
+        moment: breakdown.moment.name().to_string(),
+        scope: breakdown.scope.name().to_string(),
+        total: amount(breakdown.total),
+        sources: breakdown.sources.clone(),
+        place: breakdown.place.as_ref().map(position),
+        shares: shares.collect(),
+        inside: inside.collect(),
+        conflict: breakdown.conflict.clone(),
     }
 }
 

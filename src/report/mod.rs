@@ -8,10 +8,15 @@ mod budget;
 mod build;
 mod build_budget;
 mod plan;
+mod snapshot;
 
 pub use budget::*;
 pub use build::report;
 pub use plan::*;
+pub use snapshot::{
+    PoolReport, SNAPSHOT_SCHEMA_NAME, SiteReport, SnapshotDeviceReport, SnapshotFileReport, SnapshotReport,
+    TotalsReport, snapshot_report, snapshot_schema,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -176,6 +181,54 @@ pub struct RankReport {
     pub balance: BalanceReport,
     /// `available_gpu_mem` of the summary line.
     pub headroom: Option<Amount>,
+    /// Who holds the device's memory, for each moment that facts allow it for. May be empty.
+    #[serde(default)]
+    pub holders: Vec<HoldersReport>,
+}
+
+/// The memory of a rank's device by holder. The shares add up to the total within their bounds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HoldersReport {
+    /// `failure` (the allocator's own sentence), `snapshot` or `dump`.
+    pub moment: String,
+    /// `device`: all that is in use on it; `since_first_figure`: what was used from the log's first free figure on.
+    pub scope: String,
+    /// What the shares add up to.
+    pub total: Amount,
+    /// The files that PyTorch's figures come from.
+    pub sources: Vec<String>,
+    /// The line that holds them, where one does.
+    pub place: Option<Position>,
+    /// One share a holder. Empty where the figures contradict each other.
+    pub shares: Vec<ShareReport>,
+    /// Parts of PyTorch's pools together, which explain and are not added.
+    pub inside: Vec<InsideReport>,
+    /// Why they do.
+    pub conflict: Option<String>,
+}
+
+/// One holder's share.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShareReport {
+    /// `torch_ordinary_pools`, `torch_private_pools`, `torch_pools` (both), `outside_torch`, `process` (PyTorch and outside
+    /// it), `others` or `outside_torch_and_others`.
+    pub holder: String,
+    /// How much.
+    pub amount: Amount,
+    /// `measured`, `logged` or `derived`.
+    pub basis: String,
+}
+
+/// A part of PyTorch's memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InsideReport {
+    /// What it is.
+    pub label: String,
+    /// How much.
+    pub amount: Amount,
 }
 
 /// Parallel coordinates.
