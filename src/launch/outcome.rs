@@ -89,14 +89,15 @@ fn is_bare(launch: &Launch) -> bool {
     launch.ranks.is_empty() && launch.arguments.is_none()
 }
 
-/// Whether frames of a traceback lead to the line.
+/// Whether frames of a traceback lead to the line. Notes stand in the order of their lines.
 fn follows_traceback(launch: &Launch, event: &Event) -> bool {
     const NEAR: u64 = 200;
     let line = event.place.line;
-    launch.notes.iter().any(|note| {
-        note.template.is_some_and(|row| row.id == "trace.frame")
-            && (line.saturating_sub(NEAR)..line).contains(&note.place.line)
-    })
+    let before = launch.notes.partition_point(|note| note.place.line < line);
+    let notes = launch.notes.get(..before).unwrap_or_default().iter().rev();
+    notes
+        .take_while(|note| note.place.line + NEAR >= line)
+        .any(|note| note.template.is_some_and(|row| row.id == "trace.frame"))
 }
 
 /// Whether a scheduler or child process was reported dead.

@@ -33,7 +33,7 @@ fn check(context: &Context<'_>) -> Vec<Finding> {
     let what = if diagnosis.phase.stage().is_capture() { "Graphs are" } else { "This is" };
     let death = budget_dead_zone::death(context);
     let where_to = match death.as_ref().and_then(budget_dead_zone::Death::shortfall) {
-        Some(_) => "and the card is too small for both, whatever the fraction",
+        Some(_) => "the card is too small for this and the weights, whatever the fraction",
         None => "the fraction is too high, not too low",
     };
     let mut finding = at_death(Finding::new(&RULE, title), diagnosis, sentence)

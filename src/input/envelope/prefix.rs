@@ -145,13 +145,14 @@ fn platform(input: &str) -> IResult<&str, Mark> {
     Ok((input, Mark::at(time).by(app)))
 }
 
-/// `Nov 29 12:00:00 host unit[pid]: `: journald and syslog, with the C locale's or an ISO time.
+/// `Nov 29 12:00:00 host unit[pid]: `: journald and syslog, with the C locale's or an ISO time. The kernel has no pid.
 fn system_log(input: &str) -> IResult<&str, Mark> {
     let (input, time) =
         terminated(alt((map(month_day_time, |time| time), rfc3339)), char(' ')).parse(input)?;
     let (input, host) = terminated(word(is_name), char(' ')).parse(input)?;
     let in_unit = |c: char| is_name(c) || matches!(c, '@' | ':' | '/' | '\\');
-    let (input, unit) = recognize((take_while1(in_unit), char('['), digit1, char(']'))).parse(input)?;
+    let process = recognize((take_while1(in_unit), char('['), digit1, char(']')));
+    let (input, unit) = alt((process, terminated(tag("kernel"), peek(char(':'))))).parse(input)?;
     let (input, _) = (char(':'), alt((tag(" "), eof))).parse(input)?;
     Ok((input, Mark::at(time).by(format!("{host} {unit}"))))
 }

@@ -31,6 +31,7 @@ fn each_envelope_before_a_line_is_taken_off() {
         ("[pod/server-0/sglang] ", "pod/server-0/sglang", None),
         ("server-7d4b9c sglang ", "server-7d4b9c sglang", None),
         ("Nov 29 12:00:00 gpu07 sglang.service[4711]: ", "gpu07 sglang.service[4711]", Some("12:00:00")),
+        ("Nov 29 12:00:00 gpu07 kernel: ", "gpu07 kernel", Some("12:00:00")),
         ("Nov  9 12:00:00 gpu07 sglang[47]: ", "gpu07 sglang[47]", Some("12:00:00")),
         ("2026-11-29T12:00:00+0100 gpu07 python3[47]: ", "gpu07 python3[47]", None),
         ("2026-11-29T12:00:00Z app[148e21f7] ams [info]", "app[148e21f7]", Some("2026-11-29T12:00:00")),

@@ -2,13 +2,13 @@
 //!
 //! The wording is torch's, the driver's or a library's, not SGLang's, and can stand anywhere in a line; so it is
 //! found by phrases. False friends (KV slots, shared memory, faults) are kept out here, once for all. The figures of
-//! torch's sentence are [`sentence`]'s business, who refused is [`refusal`]'s.
+//! torch's sentence are the business of `sentence`, who refused that of `refusal`.
 
 mod refusal;
 mod sentence;
 
 pub use refusal::{Accelerator, Generation, OtherProcess, OutOfMemory, Refuser};
-pub(super) use sentence::figures;
+pub(super) use sentence::{figures, lacks_end, words_met};
 
 /// Phrases that say by themselves that device memory ran out.
 const SURE: [&str; 14] = [

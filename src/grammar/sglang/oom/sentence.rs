@@ -36,6 +36,39 @@ const BEHIND: [(&str, &str); 8] = [
     ("reserved", "reserved in total by pytorch"),
 ];
 
+/// Words between the figures, which show that a line is a piece of the sentence although no figure in it is whole.
+const WORDS: [&str; 16] = [
+    "out of memory",
+    "total capacity",
+    "of which",
+    "is free",
+    "including non-pytorch memory",
+    "this process has",
+    "memory in use",
+    "of the allocated memory",
+    "is allocated by pytorch",
+    "allocated in private pools",
+    "(e.g., cuda graphs)",
+    "reserved by pytorch but unallocated",
+    "already allocated",
+    "reserved in total by pytorch",
+    "if reserved memory is",
+    "to avoid fragmentation",
+];
+
+/// How many of the sentence's usual words are in the text: more of them make one way of joining pieces better than another.
+pub(in crate::grammar::sglang) fn words_met(text: &str) -> usize {
+    let text = text.to_ascii_lowercase();
+    WORDS.iter().filter(|words| text.contains(*words)).count()
+}
+
+/// Whether torch's sentence lacks its end, which every wording has: what is reserved. The end may stand in the next line.
+pub(in crate::grammar::sglang) fn lacks_end(text: &str, fields: &[RawField]) -> bool {
+    let has = |name: &str| fields.iter().any(|field| field.name == name);
+    let begun = text.contains("out of memory. T") || has("asked");
+    begun && !has("reserved") && !has("reserved unallocated")
+}
+
 /// No device has this much: torch prints 2^64 bytes (`17179869184.00 GiB`) for a process whose memory it could not ask.
 const IMPOSSIBLE: i128 = 1 << 62;
 

@@ -59,8 +59,8 @@ pub(super) fn out_of_memory(text: &str) -> Reading {
         role: Role::Failure(FailureKind::OutOfMemory),
         wording: VersionRange::ALL,
         label: first_words(text),
-        open: cut || (!has_ended(text) && !fields.is_empty()),
-        met: 1 + known_kinds(&fields),
+        open: cut || oom::lacks_end(text, &fields) || (!has_ended(text) && !fields.is_empty()),
+        met: known_kinds(&fields) + oom::words_met(text),
         fields,
     }
 }
@@ -78,7 +78,8 @@ pub(super) fn with_oom_figures(mut reading: Reading, text: &str) -> Reading {
         matches!(reading.role, Role::Failure(FailureKind::CaptureFailed | FailureKind::SchedulerException));
     if caused && oom::is_out_of_memory(text) {
         let figures = oom::figures(text);
-        reading.met += 1 + known_kinds(&figures);
+        reading.met += known_kinds(&figures) + oom::words_met(text);
+        reading.open |= oom::lacks_end(text, &figures);
         reading.fields.extend(figures);
     }
     let cut = reading.fields.iter().any(|field| field.value == Value::Cut);

@@ -173,3 +173,30 @@ fn the_ready_line_does_not_wait() {
         assembler.push(&super::line("[2026-03-02 09:00:17] The server is fired up and ready to roll!"));
     assert_eq!(events.len(), 1, "what is served next must come behind it");
 }
+
+/// The figures of the failures that a text, wrapped at `width` columns, is read as.
+fn wrapped_figures(text: &str, width: usize) -> Vec<Vec<(String, Value)>> {
+    let lines: Vec<&str> =
+        text.as_bytes().chunks(width).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    let events = assemble(&lines);
+    let failures = events.iter().filter(|event| matches!(event.role, Role::Failure(_)));
+    failures
+        .map(|event| event.fields.iter().map(|field| (field.name.clone(), field.value.clone())).collect())
+        .collect()
+}
+
+#[test]
+fn an_out_of_memory_sentence_survives_a_terminal_of_any_width() {
+    for text in [
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which 1.02 GiB is free. \
+         Process 4242 has 512.00 MiB memory in use. Including non-PyTorch memory, this process has 77.55 GiB memory in use. Of the allocated memory \
+         68.10 GiB is allocated by PyTorch, with 420.00 MiB allocated in private pools (e.g., CUDA Graphs), and 1.40 GiB is reserved by PyTorch but \
+         unallocated. If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.",
+        "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 23.69 GiB total capacity; 19.00 GiB already allocated; 512.00 MiB free; \
+         22.00 GiB reserved in total by PyTorch) If reserved memory is >> allocated memory try setting max_split_size_mb to avoid fragmentation.",
+    ] {
+        let whole = wrapped_figures(text, text.len());
+        let broken: Vec<usize> = (60..=140).filter(|width| wrapped_figures(text, *width) != whole).collect();
+        assert_eq!(broken, Vec::<usize>::new());
+    }
+}
