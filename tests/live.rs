@@ -91,8 +91,9 @@ fn what_came_since_is_other_processes_where_they_are_listed() {
 
 #[test]
 fn growth_that_nobody_owns_is_a_finding() {
+    // Long after ready growth is a warning: a server that serves may have taken what it needs.
     let (code, table, _) = run(report()
-        .arg("--live")
+        .args(["--live", "--fail-on", "warning"])
         .env("FAKE_USED_MIB", "123984")
         .env("FAKE_REMAPPED", "3")
         .env("FAKE_PROCESSES", "4711:123974:sglang::scheduler"));

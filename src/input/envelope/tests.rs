@@ -52,7 +52,7 @@ fn each_envelope_before_a_line_is_taken_off() {
         (">> ", "", None),
         ("&gt; ", "", None),
         ("user@gpu07:~/sglang$ ", "", None),
-        ("(venv) root@3fa2:/work# ", "", None),
+        ("(venv) root@3fa2:/srv# ", "", None),
         ("PS C:\\logs> ", "", None),
         ("$ ", "", None),
     ] {
