@@ -150,3 +150,19 @@ fn without_a_gpu_the_report_goes_on_and_says_so() {
     assert!(errors.contains("--live: no GPU can be asked"), "{errors}");
     assert!(errors.contains("the report goes on without"), "{errors}");
 }
+
+#[test]
+fn growth_beyond_any_match_is_still_held_against_the_only_device() {
+    // Without arguments nothing numbers the device, and 10 GiB more match none.
+    let log = std::fs::read_to_string(fixture("tp1-normal-0.5.12/server.log")).unwrap();
+    let log: Vec<&str> = log.lines().filter(|line| !line.contains("server_args=")).collect();
+    let driver = fake_driver(None);
+    let (code, table, _) = run(with_driver(driver, driver)
+        .args(["report", "-", "--live", "--fail-on", "warning"])
+        .env("FAKE_DEVICES", "1")
+        .env("FAKE_USED_MIB", "133384")
+        .env("FAKE_PROCESSES", "4711:133374:sglang::scheduler")
+        .write_stdin(log.join("\n")));
+    assert_eq!(code, 1, "{table}");
+    assert!(table.contains("✘ bridge fails") && table.contains("+10,0"), "{table}");
+}

@@ -125,6 +125,13 @@ fn choose(
         ([], Some(device)) if holds(&targets, device) || targets.is_empty() => {
             on(device, DeviceBasis::Argument)
         }
+        // A server may have grown by more than the limit since: of one rank and one device asked live, nothing is open.
+        ([], None) if launch.ranks.len() == 1 && only_live(&targets, observations) => {
+            match targets.as_slice() {
+                [only] => chosen(*only, DeviceBasis::Match),
+                _ => DeviceChoice::default(),
+            }
+        }
         ([], _) => DeviceChoice::default(),
         (several, Some(device)) if holds(several, device) => on(device, DeviceBasis::Argument),
         (several, _) => {
@@ -133,6 +140,11 @@ fn choose(
             DeviceChoice { tie: Some(Tie { devices }), ..DeviceChoice::default() }
         }
     }
+}
+
+/// Whether there is one device only, and a probe of this machine tells of it.
+fn only_live(targets: &[Target], observations: &[Observation]) -> bool {
+    targets.len() == 1 && observations.iter().any(|sample| sample.is_live() && sample.used.is_some())
 }
 
 /// What a rank can run on: a device, or a MIG slice of one.
