@@ -14,6 +14,7 @@ use crate::observe::Observation;
 use crate::probe::{SAMPLE_SCHEMA, read_sample};
 use crate::server_args;
 use instead::found_instead;
+use std::io::Read;
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 
@@ -35,17 +36,44 @@ const READY: [&str; 1] = ["fired up and ready"];
 /// The name of the format that `probe --record` writes.
 const SAMPLES: [&str; 1] = [SAMPLE_SCHEMA];
 
+/// Context behind a dump's line where the whole file is a dump: a loop of `nounits` rows has a literal in its header only.
+const ALL_THAT_FOLLOWS: usize = 1 << 30;
+/// How much of a file's beginning tells whether it is a dump.
+const HEAD: u64 = 16 << 10;
+
 /// The search for everything that either grammar reads, made of the grammars' own tables.
-static NEEDLES: LazyLock<Result<Needles, regex::Error>> = LazyLock::new(|| {
+static NEEDLES: LazyLock<Result<Needles, regex::Error>> = LazyLock::new(|| compiled(AROUND_DUMP_LINES.1));
+
+/// The same for a file that is a dump from its beginning.
+static DUMP_NEEDLES: LazyLock<Result<Needles, regex::Error>> = LazyLock::new(|| compiled(ALL_THAT_FOLLOWS));
+
+fn compiled(after_dump_lines: usize) -> Result<Needles, regex::Error> {
     let log = sglang::needles();
     let dump: Vec<&str> = nvidia_smi::hints().collect();
     Needles::new(&[
         NeedleClass { literals: &log, before: AROUND_LOG_LINES.0, after: AROUND_LOG_LINES.1 },
         NeedleClass { literals: &READY, before: 0, after: AFTER_READY },
         NeedleClass { literals: &SAMPLES, before: 0, after: 0 },
-        NeedleClass { literals: &dump, before: AROUND_DUMP_LINES.0, after: AROUND_DUMP_LINES.1 },
+        NeedleClass { literals: &dump, before: AROUND_DUMP_LINES.0, after: after_dump_lines },
     ])
-});
+}
+
+/// Whether a file, or bytes at hand, begin as a dump does. Of a stream that can't be told before it is read.
+fn begins_as_dump(source: &Source) -> bool {
+    let mut head = Vec::new();
+    match source {
+        // Only regular files: opening a pipe to look would take its bytes.
+        Source::Path(path) if std::fs::metadata(path).is_ok_and(|facts| facts.is_file()) => {
+            let read = std::fs::File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+            if read.is_err() {
+                return false;
+            }
+        }
+        Source::Memory { bytes, .. } => head.extend(bytes.iter().take(HEAD as usize)),
+        Source::Path(_) | Source::Stdin => return false,
+    }
+    nvidia_smi::looks_like_dump(&String::from_utf8_lossy(&head))
+}
 
 /// The literals that the scanner searches for: with them `rg -c -F -f` does the search alone.
 pub fn needles() -> Vec<&'static str> {
@@ -57,7 +85,8 @@ pub fn needles() -> Vec<&'static str> {
 /// # Errors
 /// Where the source cannot be opened or read, is empty, compressed or binary.
 pub fn read_source(source: &Source) -> Result<SourceReading, InputError> {
-    let needles = match &*NEEDLES {
+    let compiled = if begins_as_dump(source) { &DUMP_NEEDLES } else { &NEEDLES };
+    let needles = match &**compiled {
         Ok(needles) => needles,
         // The literals are constants of this program: a test compiles them.
         Err(error) => {
@@ -151,8 +180,9 @@ impl Reader {
         }
         let mut dump = self.dumps.finish();
         dump.observations.append(&mut self.samples);
+        let over = dump.observations.len().saturating_sub(MOST_OBSERVATIONS);
         dump.observations.truncate(MOST_OBSERVATIONS);
-        let left_out = self.launches.left_out();
+        let left_out = self.launches.left_out() + over as u64;
         let launches = self.launches.finish();
         let kind = match (launches.is_empty(), dump.observations.is_empty() && dump.notes.is_empty()) {
             (false, true) => SourceKind::Log,
@@ -193,6 +223,22 @@ mod tests {
     #[test]
     fn the_needles_compile() {
         assert!(NEEDLES.is_ok());
+    }
+
+    #[test]
+    fn a_loop_of_rows_without_units_keeps_every_sample() {
+        let rows = (0..600).map(|second| {
+            format!(
+                "2026/11/29 13:{:02}:{:02}.000, 0, NVIDIA H200, 143771, {}\n",
+                second / 60,
+                second % 60,
+                1000 + second
+            )
+        });
+        let dump =
+            "timestamp, index, name, memory.total, memory.used\n".to_string() + &rows.collect::<String>();
+        let reading = read_source(&Source::memory("loop.csv", dump.as_bytes())).unwrap();
+        assert_eq!(reading.observations.len(), 600);
     }
 
     #[test]

@@ -75,7 +75,9 @@ pub(super) fn write(page: &mut Page, view: &View<'_>, options: &TableOptions) {
 
 /// Why there is no bridge.
 pub(super) fn nothing_to_compare(analysis: &Analysis) -> &'static str {
-    if analysis.observations.is_empty() {
+    if analysis.observations.is_empty() && !analysis.notes.is_empty() {
+        "not reconciled: what was given of an instrument holds no figures of a device; the notes say why"
+    } else if analysis.observations.is_empty() {
         "not reconciled: no nvidia-smi output was given; with --smi FILE the ledger is held against the driver's figures"
     } else {
         "not reconciled: no sample of a device could be matched with this launch"

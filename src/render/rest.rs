@@ -31,10 +31,15 @@ pub(super) fn write(page: &mut Page, analysis: &Analysis, options: &TableOptions
 fn not_shown_elsewhere(page: &mut Page, analysis: &Analysis) {
     if analysis.launches.is_empty() && !analysis.observations.is_empty() {
         devices(page, &analysis.observations);
-        for note in analysis.notes.iter().take(MOST_LINES) {
-            let words = format!("{}:{}: {}", note.place.source, note.place.line, note.problem);
-            page.prose_behind((Tone::Dim, "  note  "), Tone::Dim, &words);
-        }
+    }
+    // A bridge shows the notes of its own sample's source; the others stand here.
+    let shown = |source: &str| {
+        !analysis.launches.is_empty()
+            && analysis.observations.iter().any(|sample| *sample.place.source == *source)
+    };
+    for note in analysis.notes.iter().filter(|note| !shown(&note.place.source)).take(MOST_LINES) {
+        let words = format!("{}:{}: {}", note.place.source, note.place.line, note.problem);
+        page.prose_behind((Tone::Dim, "  note  "), Tone::Dim, &words);
     }
     unrecognised(page, analysis);
 }
