@@ -5,6 +5,7 @@ pub mod budget;
 pub mod cli;
 pub mod event;
 pub mod finding;
+pub mod fleet;
 pub mod glossary;
 pub mod grammar;
 pub mod holders;
