@@ -4,5 +4,7 @@
 //! mapping can be done on every host and reducing once. Separate from the analysis, which knows one report at a time.
 
 mod record;
+mod unit;
 
 pub use record::*;
+pub use unit::*;
