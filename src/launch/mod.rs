@@ -7,6 +7,7 @@ mod assign;
 mod builder;
 mod duplicates;
 mod expect;
+mod identity;
 mod outcome;
 mod sorter;
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod tests;
 
 pub use builder::{LaunchBuilder, MOST_EVENTS};
 pub use expect::{Expectation, expectation};
+pub use identity::Identity;
 
 use crate::event::{Event, Role};
 use crate::place::Place;
@@ -66,6 +68,8 @@ pub struct Rank {
     pub tag: RankTag,
     /// Its lines.
     pub events: Vec<RankEvent>,
+    /// Its process and its card, where the log names them.
+    pub identity: Option<Identity>,
 }
 
 impl Rank {

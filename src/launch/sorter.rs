@@ -4,6 +4,7 @@
 
 use super::assign::{Progress, draft_possible, node_owns};
 use super::builder::{Item, ItemKind};
+use super::identity::{identify, is_communicator};
 use super::{Launch, Outcome, Rank, RankEvent};
 use crate::event::{Event, FailureKind, Role, Value};
 use crate::server_args::{self, ServerArgs};
@@ -150,7 +151,8 @@ impl Sorter {
             return;
         }
         if self.launches.is_empty() && matches!(event.role, Role::Note | Role::Traffic) {
-            if event.template.is_some_and(|row| row.id.starts_with("trace.") || row.id == "machine.xid") {
+            let explains = |id: &str| id.starts_with("trace.") || id == "machine.xid";
+            if is_communicator(event) || event.template.is_some_and(|row| explains(row.id)) {
                 self.early.push(Arc::clone(event));
             }
             return;
@@ -278,7 +280,7 @@ impl OpenLaunch {
             let rank_event = RankEvent { event: Arc::clone(event), worker, repeated_at: Vec::new() };
             match position.and_then(|index| self.launch.ranks.get_mut(index)) {
                 Some(rank) => rank.events.push(rank_event),
-                None => self.launch.ranks.push(Rank { tag, events: vec![rank_event] }),
+                None => self.launch.ranks.push(Rank { tag, events: vec![rank_event], identity: None }),
             }
         }
     }
@@ -300,6 +302,7 @@ impl OpenLaunch {
 
     fn close(mut self) -> Launch {
         self.launch.ranks.sort_by_key(|rank| rank.tag.coordinates);
+        identify(&mut self.launch);
         self.launch.versions = versions_of(&self.launch);
         super::outcome::settle(&mut self.launch);
         self.launch

@@ -120,3 +120,44 @@ fn what_fails_behind_the_draft_s_decode_graphs_failed_at_its_extend_graphs() {
     ]);
     assert_eq!(launches[0].failed_stage, Some(Stage::GraphDraftExtend));
 }
+
+/// NCCL's line of one rank of a communicator.
+fn communicator(pid: u32, rank: u32, size: u32, bus: &str) -> String {
+    format!(
+        "gpu-01:{pid}:{pid} [{rank}] NCCL INFO ncclCommInitRank comm 0x1 rank {rank} nranks {size} cudaDev {rank} nvmlDev {rank} \
+         busId {bus} commId 0x2 - Init START"
+    )
+}
+
+/// The ids that the ranks of two lines, `TP0` and `TP1`, get from these lines of NCCL.
+fn pids(lines: &[String]) -> Vec<Option<u64>> {
+    let ranks = [BEGIN.replace("] ", " TP0] "), BEGIN.replace("] ", " TP1] ")];
+    let all: Vec<(&str, &str)> = ranks.iter().chain(lines).map(|line| ("", line.as_str())).collect();
+    let launches = launches(&all);
+    assert!(launches[0].notes.is_empty(), "{:?}", launches[0].notes);
+    launches[0].ranks.iter().map(|rank| rank.identity.as_ref().map(|identity| identity.pid)).collect()
+}
+
+#[test]
+fn the_communicator_of_all_ranks_names_their_processes() {
+    let of_one = [communicator(11, 0, 1, "1b000"), communicator(12, 0, 1, "1c000")];
+    let of_all = [communicator(11, 0, 2, "1b000"), communicator(12, 1, 2, "1c000")];
+    assert_eq!(pids(&[of_one.clone(), of_all].concat()), [Some(11), Some(12)]);
+    assert_eq!(pids(&of_one), [None, None]);
+}
+
+#[test]
+fn what_two_replicas_claim_names_no_process() {
+    let lines =
+        [communicator(11, 0, 2, "1b000"), communicator(21, 0, 2, "4b000"), communicator(12, 1, 2, "1c000")];
+    assert_eq!(pids(&lines), [None, Some(12)]);
+}
+
+#[test]
+fn a_bus_id_of_digits_only_is_hexadecimal_all_the_same() {
+    let lines: Vec<(&str, String)> = vec![("", communicator(11, 0, 1, "19000")), ("", BEGIN.to_string())];
+    let lines: Vec<(&str, &str)> = lines.iter().map(|(stream, line)| (*stream, line.as_str())).collect();
+    let launches = launches(&lines);
+    let bus = launches[0].ranks[0].identity.as_ref().and_then(|identity| identity.bus).expect("an address");
+    assert_eq!((bus.bus, bus.device), (0x19, 0));
+}

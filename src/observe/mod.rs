@@ -59,6 +59,33 @@ impl Instrument {
     }
 }
 
+/// A PCI address. The domain is printed with four or eight digits by version, so it is compared as a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BusId {
+    /// The domain; 0 where none is printed.
+    pub domain: u32,
+    /// The bus.
+    pub bus: u8,
+    /// The device on the bus.
+    pub device: u8,
+    /// The device's function.
+    pub function: u8,
+}
+
+impl BusId {
+    /// The address in NCCL's form, `1b000`: all digits of `0000:1b:00.0` as one hexadecimal number (NCCL `busIdToInt64`).
+    pub fn from_digits(digits: &str) -> Option<BusId> {
+        let number = u64::from_str_radix(digits, 16).ok()?;
+        let byte = |shift: u32| (number >> shift & 0xff) as u8;
+        Some(BusId {
+            domain: u32::try_from(number >> 20).ok()?,
+            bus: byte(12),
+            device: byte(4),
+            function: (number & 0xf) as u8,
+        })
+    }
+}
+
 /// A MIG instance's coordinates on its parent device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MigInstance {
@@ -130,6 +157,8 @@ pub struct Observation {
     pub device: Option<u32>,
     /// The MIG instance, where the figures are an instance's.
     pub mig: Option<MigInstance>,
+    /// PCI address, where the form prints one.
+    pub bus: Option<BusId>,
     /// GPU UUID, as printed.
     pub uuid: Option<String>,
     /// Product name, as printed.
@@ -160,6 +189,7 @@ impl Observation {
             driver: None,
             device: None,
             mig: None,
+            bus: None,
             uuid: None,
             name: None,
             total: None,
@@ -180,5 +210,19 @@ impl Observation {
     /// What the asking itself took of the device, where it took anything.
     pub fn own_context(&self) -> Option<Quantity> {
         self.probe.as_ref()?.own_context
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nccl_prints_the_digits_of_a_bus_id_as_one_number() {
+        let known = |domain, bus, device| Some(BusId { domain, bus, device, function: 0 });
+        assert_eq!(BusId::from_digits("1b000"), known(0, 0x1b, 0));
+        assert_eq!(BusId::from_digits("1000"), known(0, 1, 0));
+        assert_eq!(BusId::from_digits("1900c5040"), known(0x1900, 0xc5, 4));
+        assert_eq!(BusId::from_digits("bus"), None);
     }
 }

@@ -6,6 +6,7 @@
 use super::error::{CudaError, CudaUnavailable};
 use super::ffi::{CudaDevice, CudaLibrary, PrimaryContext};
 use super::nvml::NvmlProbe;
+use crate::grammar::nvidia_smi::cells::bus_id_cell;
 use crate::observe::{Instrument, Observation, ProbeFacts};
 use crate::place::Place;
 use crate::quantity::{MIB, Quantity, mib_text, mib_whole};
@@ -98,8 +99,10 @@ impl CudaProbe {
         let device = self.library.device(ordinal)?;
         sample.name = Some(self.library.name(device)?);
         sample.uuid = self.library.uuid(device).ok().map(|uuid| uuid_text(&uuid));
+        let pci = self.library.pci(device).ok();
+        sample.bus = pci.as_deref().and_then(bus_id_cell);
         if let Some(facts) = sample.probe.as_mut() {
-            facts.pci = self.library.pci(device).ok();
+            facts.pci = pci;
         }
         Ok(device)
     }

@@ -3,6 +3,7 @@
 use super::error::NvmlUnavailable;
 use super::ffi;
 use super::visible::Visibility;
+use crate::grammar::nvidia_smi::cells::bus_id_cell;
 use crate::observe::{Instrument, MemoryCall, MigInstance, Observation, ProbeFacts, ProcessUse};
 use crate::place::Place;
 use crate::quantity::Quantity;
@@ -103,10 +104,11 @@ impl NvmlProbe {
     /// A device, and its MIG instances behind it.
     fn device(&self, place: &Place, taken_at: Stamp, index: u32, device: &Device<'_>) -> Vec<Observation> {
         let mut whole = self.figures(self.blank(place, taken_at, index), device);
-        if let Ok(bus) = device.pci_info()
+        if let Ok(pci) = device.pci_info()
             && let Some(facts) = whole.probe.as_mut()
         {
-            facts.pci = Some(bus.bus_id);
+            whole.bus = bus_id_cell(&pci.bus_id);
+            facts.pci = Some(pci.bus_id);
         }
         health(&self.nvml, device, &mut whole);
         let mut samples = vec![whole];

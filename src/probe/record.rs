@@ -1,5 +1,6 @@
 //! Recorded samples: one observation a line of JSON, written by `probe --record` and read back wherever a dump is.
 
+use crate::grammar::nvidia_smi::cells::bus_id_cell;
 use crate::input::LogicalLine;
 use crate::observe::{Instrument, MigInstance, Observation, ProbeFacts, ProcessUse};
 use crate::quantity::{MIB, Quantity};
@@ -62,6 +63,7 @@ pub fn read_sample(line: &LogicalLine) -> Option<Observation> {
             compute_instance: mig.ci,
             device: mig.dev,
         }),
+        bus: facts.pci.as_deref().and_then(bus_id_cell),
         uuid: observation.uuid,
         name: observation.name,
         total: amount(observation.total),

@@ -4,7 +4,7 @@
 //! against each device of the dump, the arguments break ties, and what stays a tie is said, not guessed.
 
 use super::UNEXPLAINED_LIMIT;
-use super::processes::carries_tag;
+use super::processes::{carries_tag, is_server};
 use crate::launch::{Launch, Rank};
 use crate::ledger::Ledger;
 use crate::observe::{MigInstance, Observation};
@@ -25,6 +25,10 @@ pub enum DeviceBasis {
     Option,
     /// Only this device runs a process that carries the rank's name, right now.
     Process,
+    /// It runs the process whose id the log gives the rank.
+    Pid,
+    /// The log names the card itself, by its address or its number.
+    Communicator,
 }
 
 impl DeviceBasis {
@@ -35,6 +39,8 @@ impl DeviceBasis {
             DeviceBasis::Argument => "argument",
             DeviceBasis::Option => "option",
             DeviceBasis::Process => "process-name",
+            DeviceBasis::Pid => "pid",
+            DeviceBasis::Communicator => "nccl",
         }
     }
 }
@@ -111,10 +117,20 @@ fn choose(
     if let Some(device) = mapped {
         return on(device, DeviceBasis::Option);
     }
+    if let Some(target) = target_by_pid(observations, rank) {
+        return chosen(target, DeviceBasis::Pid);
+    }
+    if let Some(device) = device_by_address(observations, rank) {
+        return on(device, DeviceBasis::Communicator);
+    }
     if let Some(device) = device_by_process(observations, rank) {
         return on(device, DeviceBasis::Process);
     }
-    let argument = device_by_arguments(launch, rank);
+    let numbered = rank.identity.as_ref().and_then(|identity| identity.nvml_device);
+    let (argument, by_number) = match numbered {
+        Some(device) => (Some(device), DeviceBasis::Communicator),
+        None => (device_by_arguments(launch, rank), DeviceBasis::Argument),
+    };
     let matching = within(&targets, MATCH_LIMIT);
     // Several within reach: one that closes the bridge, where the others don't, is it.
     let closing = within(&matching, UNEXPLAINED_LIMIT);
@@ -122,9 +138,7 @@ fn choose(
     let holds = |among: &[Target], device: u32| among.iter().any(|target| target.0 == device);
     match (matching.as_slice(), argument) {
         ([only], _) => chosen(*only, DeviceBasis::Match),
-        ([], Some(device)) if holds(&targets, device) || targets.is_empty() => {
-            on(device, DeviceBasis::Argument)
-        }
+        ([], Some(device)) if holds(&targets, device) || targets.is_empty() => on(device, by_number),
         // A server may have grown by more than the limit since: of one rank and one device asked live, nothing is open.
         ([], None) if launch.ranks.len() == 1 && only_live(&targets, observations) => {
             match targets.as_slice() {
@@ -133,7 +147,7 @@ fn choose(
             }
         }
         ([], _) => DeviceChoice::default(),
-        (several, Some(device)) if holds(several, device) => on(device, DeviceBasis::Argument),
+        (several, Some(device)) if holds(several, device) => on(device, by_number),
         (several, _) => {
             let mut devices: Vec<u32> = several.iter().map(|target| target.0).collect();
             devices.dedup();
@@ -164,6 +178,44 @@ fn targets(observations: &[Observation]) -> Vec<Target> {
     targets.retain(|target| target.1.is_some() || !sliced.contains(&target.0));
     targets.sort_by_key(|target| target.0);
     targets
+}
+
+/// The one device, or slice of one, where a process with the rank's id runs. `None` where none or several do, and where
+/// the process can't be a server: another machine's, or a later process with the same number.
+fn target_by_pid(observations: &[Observation], rank: &Rank) -> Option<Target> {
+    let pid = rank.identity.as_ref()?.pid;
+    let runs = |sample: &&Observation| {
+        sample.processes.iter().any(|process| process.pid == Some(pid) && is_server(&process.name))
+    };
+    let mut found: Option<Target> = None;
+    // A list of processes alone names devices by UUID; another sample tells the number.
+    let same_card = |one: &Observation, other: &Observation| one.uuid.is_some() && one.uuid == other.uuid;
+    for sample in observations.iter().filter(runs) {
+        let named =
+            || observations.iter().filter(|other| same_card(sample, other)).find_map(|other| other.device);
+        let target = (sample.device.or_else(named)?, sample.mig);
+        if found.is_some_and(|known| known != target) {
+            return None;
+        }
+        found = Some(target);
+    }
+    found
+}
+
+/// The device at the PCI address that the log gives the rank. Of several machines' dumps none says whose it is.
+fn device_by_address(observations: &[Observation], rank: &Rank) -> Option<u32> {
+    let bus = rank.identity.as_ref()?.bus?;
+    let mut devices: Vec<u32> = observations
+        .iter()
+        .filter(|sample| sample.bus == Some(bus) && sample.used.is_some())
+        .filter_map(|sample| sample.device)
+        .collect();
+    devices.sort_unstable();
+    devices.dedup();
+    match devices.as_slice() {
+        [only] => Some(*only),
+        _ => None,
+    }
 }
 
 /// The one device where a live sample lists a process with the rank's tag in its name (`sglang::scheduler_TP0`). `None`
@@ -237,4 +289,67 @@ pub(crate) fn device_by_arguments(launch: &Launch, rank: &Rank) -> Option<u32> {
     let local = (i128::from(pp) * tensor + i128::from(tp)).rem_euclid(per_node);
     let base = arguments.integer("base_gpu_id").unwrap_or(0);
     u32::try_from(base + (replica + local) * arguments.integer("gpu_id_step").unwrap_or(1)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::Identity;
+    use crate::observe::{BusId, Instrument, ProcessUse};
+    use crate::place::Place;
+    use crate::stage::RankTag;
+
+    const BUS: BusId = BusId { domain: 0, bus: 0x1b, device: 0, function: 0 };
+
+    fn rank(pid: u64) -> Rank {
+        let identity = Identity { pid, bus: Some(BUS), nvml_device: None };
+        Rank { tag: RankTag::default(), events: Vec::new(), identity: Some(identity) }
+    }
+
+    fn sample(device: u32, pid: u64, name: &str) -> Observation {
+        let place = Place { source: "smi".into(), line: 1, column: 1 };
+        let process = ProcessUse { pid: Some(pid), name: name.to_string(), kind: None, used: None };
+        Observation {
+            device: Some(device),
+            used: Some(Quantity::exact_mib(100)),
+            total: Some(Quantity::exact_mib(200)),
+            processes: vec![process],
+            ..Observation::unknown(place, Instrument::NvidiaSmi)
+        }
+    }
+
+    fn slice(number: u32) -> Option<MigInstance> {
+        Some(MigInstance { gpu_instance: Some(number), compute_instance: Some(0), device: Some(number) })
+    }
+
+    #[test]
+    fn the_rank_s_process_tells_the_very_slice() {
+        let instances = [(7, 1), (8, 2)]
+            .map(|(pid, number)| Observation { mig: slice(number), ..sample(3, pid, "python3") });
+        assert_eq!(target_by_pid(&instances, &rank(8)), Some((3, slice(2))));
+    }
+
+    #[test]
+    fn a_process_that_is_no_server_or_on_two_devices_tells_nothing() {
+        assert_eq!(target_by_pid(&[sample(0, 8, "Xorg")], &rank(8)), None);
+        assert_eq!(target_by_pid(&[sample(0, 9, "python3")], &rank(8)), None);
+        assert_eq!(target_by_pid(&[sample(0, 8, "python3"), sample(1, 8, "python3")], &rank(8)), None);
+    }
+
+    #[test]
+    fn a_list_of_processes_alone_is_placed_by_the_uuid() {
+        let uuid = Some("GPU-1".to_string());
+        let card = Observation { uuid: uuid.clone(), processes: Vec::new(), ..sample(2, 1, "") };
+        let list =
+            Observation { uuid, device: None, used: None, total: None, ..sample(0, 8, "sglang::scheduler") };
+        assert_eq!(target_by_pid(&[card, list], &rank(8)), Some((2, None)));
+    }
+
+    #[test]
+    fn the_card_s_address_tells_the_device_whatever_its_number() {
+        let at = |device, bus| Observation { bus: Some(bus), ..sample(device, 1, "") };
+        let other = BusId { bus: 0x1c, ..BUS };
+        assert_eq!(device_by_address(&[at(0, other), at(5, BUS)], &rank(8)), Some(5));
+        assert_eq!(device_by_address(&[at(0, BUS), at(5, BUS)], &rank(8)), None);
+    }
 }

@@ -180,7 +180,7 @@ pub fn reconcile(
 
     // By now a rank's own process may have outgrown what its log says: the sample itself is the bound.
     let bound = if sample.is_live() { used } else { used_by_log };
-    let owners = owners(sample, &rank.1.tag, bound);
+    let owners = owners(sample, rank.1, bound);
     let drift = used - used_by_log;
     if sample.is_live() {
         bridge.push(item(BridgeTerm::Drift, "drift since ready", drift, Basis::Derived));

@@ -1,5 +1,6 @@
 //! Whose the memory is: the processes that an instrument lists on a rank's device.
 
+use crate::launch::Rank;
 use crate::observe::{Observation, ProcessUse};
 use crate::quantity::Quantity;
 use crate::stage::RankTag;
@@ -42,10 +43,12 @@ fn complements(sample: &Observation, other: &Observation) -> bool {
         && sample.mig == other.mig
 }
 
-/// Sorts a sample's processes into the rank's own and others. The rank's own is the one whose name carries its tag, else
-/// the largest SGLang or Python process that is not larger than what the log says is in use. One that is larger grew
-/// after the last line (serving, captures that old releases don't log): it is the rank's where no other can be.
-pub fn owners(sample: &Observation, tag: &RankTag, used_by_log: Quantity) -> Vec<Owner> {
+/// Sorts a sample's processes into the rank's own and others. The rank's own is the one with its id, where the log tells it
+/// and the process can be a server; else the one whose name carries its tag; else the largest SGLang or Python process
+/// that is not larger than what the log says is in use. One that is larger grew after the last line (serving, captures
+/// that old releases don't log): it is the rank's where no other can be.
+pub fn owners(sample: &Observation, rank: &Rank, used_by_log: Quantity) -> Vec<Owner> {
+    let (tag, pid) = (&rank.tag, rank.identity.as_ref().map(|identity| identity.pid));
     let fits = |process: &&ProcessUse| {
         process.used.is_none_or(|used| used.low() <= used_by_log.high() + super::UNEXPLAINED_LIMIT)
     };
@@ -57,8 +60,8 @@ pub fn owners(sample: &Observation, tag: &RankTag, used_by_log: Quantity) -> Vec
     let servers = || sample.processes.iter().filter(|process| is_server(&process.name));
     let schedulers = || servers().filter(|process| process.name.contains("sglang"));
     let own = servers()
-        .filter(fits)
-        .find(|process| carries_tag(&process.name, tag))
+        .find(|process| pid.is_some() && process.pid == pid)
+        .or_else(|| servers().filter(fits).find(|process| carries_tag(&process.name, tag)))
         .or_else(|| schedulers().filter(fits).max_by_key(size))
         .or_else(|| sole(schedulers()))
         .or_else(|| servers().filter(fits).max_by_key(size))
@@ -82,7 +85,7 @@ fn sole<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
 }
 
 /// Whether a process of this name can be an SGLang rank: renamed by setproctitle, a Ray actor, or plain Python.
-fn is_server(name: &str) -> bool {
+pub(super) fn is_server(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["sglang", "python", "ray::"].iter().any(|word| name.contains(word))
         || name.is_empty()
@@ -117,7 +120,8 @@ mod tests {
 
     /// The name of the process that is taken for the rank's own, where the log says that 60,000 MiB are in use.
     fn own(processes: &[(&str, i128)]) -> Option<String> {
-        let owners = owners(&sample(processes), &RankTag::default(), Quantity::exact_mib(60_000));
+        let rank = Rank { tag: RankTag::default(), events: Vec::new(), identity: None };
+        let owners = owners(&sample(processes), &rank, Quantity::exact_mib(60_000));
         owners.into_iter().find(|owner| owner.own).map(|owner| owner.process.name)
     }
 

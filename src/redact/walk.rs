@@ -111,7 +111,7 @@ impl Redactor {
             self.place(place);
         }
         notes.iter_mut().for_each(|event| self.event(event));
-        for Rank { tag: _, events } in ranks {
+        for Rank { tag: _, events, identity: _ } in ranks {
             for RankEvent { event, worker: _, repeated_at } in events {
                 self.event(event);
                 repeated_at.iter_mut().for_each(|place| self.place(place));
@@ -179,6 +179,7 @@ impl Redactor {
             driver,
             device: _,
             mig: _,
+            bus: _,
             uuid,
             name,
             total: _,

@@ -165,6 +165,8 @@ fn basis(basis: Option<DeviceBasis>) -> Option<&'static str> {
         DeviceBasis::Argument => Some("device by the arguments"),
         DeviceBasis::Option => Some("device by --map"),
         DeviceBasis::Process => Some("device by its process's name"),
+        DeviceBasis::Pid => Some("device by the process's id"),
+        DeviceBasis::Communicator => Some("device by NCCL's line"),
     }
 }
 

@@ -3,10 +3,9 @@
 //! Separate from the forms because each of them fills the same block, and from [`super::join`] because no form may
 //! need to know of another.
 
-use super::cells::BusId;
 use super::notes::{DumpNote, DumpProblem};
 use crate::input::LogicalLine;
-use crate::observe::{Instrument, MigInstance, ProcessUse};
+use crate::observe::{BusId, Instrument, MigInstance, ProcessUse};
 use crate::place::Place;
 use crate::quantity::Quantity;
 use crate::time::Stamp;

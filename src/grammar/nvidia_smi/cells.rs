@@ -4,6 +4,7 @@
 //! Separate because the same cell stands in a table, in CSV, in XML and in `-q` text, and an unknown cell that one
 //! form took for 0 would be an error in all that follows.
 
+use crate::observe::BusId;
 use crate::quantity::{Convention, Decimal, Quantity, Unit};
 use nom::branch::alt;
 use nom::bytes::complete::{tag, tag_no_case, take_while_m_n, take_while1};
@@ -31,15 +32,6 @@ const UNKNOWN_WORDS: [&str; 13] = [
 
 /// More digits than this are no figure of memory.
 const MOST_DIGITS: usize = 15;
-
-/// A PCI address. The domain is printed with four or eight digits by version, so it is compared as a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct BusId {
-    domain: u32,
-    bus: u8,
-    device: u8,
-    function: u8,
-}
 
 /// `N/A`, `[Not Supported]`, `ERR!` and their like.
 pub(super) fn unknown_word(input: &str) -> IResult<&str, ()> {
@@ -184,7 +176,7 @@ pub(super) fn bus_id(input: &str) -> IResult<&str, BusId> {
 }
 
 /// A whole cell that is a bus id.
-pub(super) fn bus_id_cell(cell: &str) -> Option<BusId> {
+pub(crate) fn bus_id_cell(cell: &str) -> Option<BusId> {
     whole(bus_id, cell)
 }
 

@@ -4,10 +4,9 @@
 //! addresses, CSV their UUIDs, and only together they say whose process a UUID's is.
 
 use super::block::{DeviceFacts, DeviceId, MOST_DEVICES, ProcessFacts};
-use super::cells::BusId;
 use super::join::Sample;
 use super::notes::{DumpNote, DumpProblem};
-use crate::observe::{Instrument, Observation, ProcessUse};
+use crate::observe::{BusId, Instrument, Observation, ProcessUse};
 use crate::quantity::{GIB, Quantity};
 use crate::time::Stamp;
 use std::collections::{HashMap, HashSet};
@@ -193,6 +192,7 @@ impl Devices {
                 driver: self.driver.clone(),
                 device: facts.id.index,
                 mig: facts.id.mig,
+                bus: facts.id.bus,
                 uuid: facts.id.uuid,
                 name: facts.name,
                 total: facts.total,

@@ -9,7 +9,7 @@
 //! ```
 
 mod block;
-mod cells;
+pub(crate) mod cells;
 mod columns;
 mod csv;
 mod devices;

@@ -16,7 +16,7 @@ mod kv;
 mod launcher;
 mod load;
 mod lora;
-mod machine;
+pub(crate) mod machine;
 mod needles;
 mod post;
 mod releases;

@@ -4,6 +4,7 @@
 
 mod failure;
 mod known;
+mod nccl;
 mod role;
 mod unknown;
 mod values;
@@ -69,6 +70,9 @@ fn read_bare(text: &str) -> (Option<Reading>, usize) {
     let (known, begins) = known::from_catalogue(text);
     if known.is_some() {
         return (known.map(|reading| failure::with_oom_figures(reading, text)), begins);
+    }
+    if let Some(reading) = nccl::from_nccl(text) {
+        return (Some(reading), 0);
     }
     if let Some((name, start)) = failure::exception(text) {
         let (reading, begins) = failure::from_exception(text, name, start);

@@ -7,6 +7,9 @@ use super::releases::ANY;
 use super::{Printers, Template, row};
 use crate::event::{FailureKind, Role};
 
+/// The row of a communicator's rank, also the beginning of its older forms' names.
+pub(crate) const RANK_OF_COMMUNICATOR: &str = "machine.nccl_rank";
+
 const HOST: Role = Role::Failure(FailureKind::HostMemory);
 
 pub(super) static ROWS: &[Template] = &[
@@ -54,6 +57,22 @@ pub(super) static ROWS: &[Template] = &[
         "\\[enforce fail at {where=text}\\] {check=text} DefaultCPUAllocator: {can't allocate|not enough} memory: you tried \
          to allocate {requested=b} bytes.{rest}",
         HOST,
+        ANY,
+        Printers::EveryRank,
+    ),
+    // NCCL's own line, behind its own prefix (see `read::nccl`): which process and which card a rank is.
+    row(
+        RANK_OF_COMMUNICATOR,
+        "{call=ncclCommInitRank|ncclCommInitRankConfig|ncclCommInitRankScalable|ncclCommInitAll} comm {comm=word} rank {rank=n} \
+         nranks {nranks=n} cudaDev {cudaDev=n}[ nvmlDev {nvmlDev=n}] busId {busId=word}{rest}",
+        Role::Note,
+        ANY,
+        Printers::EveryRank,
+    ),
+    row(
+        "machine.nccl_rank.v1",
+        "comm {comm=word} rank {rank=n} nranks {nranks=n} cudaDev {cudaDev=n}[ nvmlDev {nvmlDev=n}] busId {busId=word}{rest}",
+        Role::Note,
         ANY,
         Printers::EveryRank,
     ),

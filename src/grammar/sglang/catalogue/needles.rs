@@ -7,7 +7,7 @@ use super::compiled;
 
 /// Pieces that rows share, and that traffic lines never hold; initials are left out where letter case varies. Each is
 /// used only while some row needs it.
-const SHARED: [&str; 36] = [
+const SHARED: [&str; 37] = [
     " GB",
     "emory",
     "tokens",
@@ -44,6 +44,7 @@ const SHARED: [&str; 36] = [
     "oom-kill",
     "Exit ",
     "small GPUs",
+    " cudaDev ",
 ];
 /// Pieces of lines that are no row's: figures under unknown labels, exceptions, allocator codes, and units of memory,
 /// without which a line that nobody knows could not be kept as unrecognised.

@@ -2,7 +2,7 @@
 
 /// Row and line.
 #[rustfmt::skip]
-pub(crate) const SAMPLES: [(&str, &str); 198] = [
+pub(crate) const SAMPLES: [(&str, &str); 200] = [
     ("dist.nccl_begin", "Init nccl begin."),
     ("dist.begin", "Init torch distributed begin."),
     ("dist.end.v1", "Init torch distributed ends. mem usage=20.62 GB"),
@@ -198,6 +198,8 @@ pub(crate) const SAMPLES: [(&str, &str); 198] = [
     ("machine.systemd", "sglang.service: A process of this unit has been killed by the OOM killer."),
     ("machine.host_allocator", "[enforce fail at alloc_cpu.cpp:118] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 68719476736 bytes. Error code 12 (Cannot allocate memory)"),
     ("machine.xid", "NVRM: Xid (PCI:0000:65:00): 31, pid=4711, name=python3, Ch 00000010"),
+    ("machine.nccl_rank", "ncclCommInitRank comm 0x55d0c0 rank 3 nranks 8 cudaDev 3 nvmlDev 5 busId 9b000 commId 0x7c1f - Init START"),
+    ("machine.nccl_rank.v1", "comm 0x55d0c0 rank 3 nranks 8 cudaDev 3 busId 9b000 commId 0x7c1f - Init COMPLETE"),
     ("crash.dead", "Rank 0 scheduler is dead. Please check if there are relevant logs."),
     ("crash.exit_code", "Exit code: -9"),
     ("err.negative", "Trying to create tensor with negative dimension -2417: [-2417, 8, 128]"),
